@@ -1,0 +1,44 @@
+"""neardup: find near-duplicate documents and images, prove what was found, remove only what was proved."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neardup.distances import distance, similarity
+    from neardup.errors import NeardupError
+    from neardup.fingerprints import Fingerprints, format, parse
+
+__version__ = "0.1.0"
+
+# Names are looked up when first used, so that `neardup --help` loads no heavy package.
+_HOME = {
+    "distance": "neardup.distances",
+    "similarity": "neardup.distances",
+    "NeardupError": "neardup.errors",
+    "Fingerprints": "neardup.fingerprints",
+    "format": "neardup.fingerprints",
+    "parse": "neardup.fingerprints",
+}
+
+__all__ = [
+    "Fingerprints",
+    "NeardupError",
+    "distance",
+    "format",
+    "parse",
+    "similarity",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'neardup' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

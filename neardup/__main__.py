@@ -1,0 +1,5 @@
+"""`python -m neardup` is the command line."""
+
+from neardup.adapters.cli import main
+
+main()

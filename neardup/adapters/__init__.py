@@ -1,0 +1,1 @@
+"""Foreign interfaces: they translate and call a stage, and decide nothing."""

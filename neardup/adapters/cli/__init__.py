@@ -1,0 +1,106 @@
+"""The command line. One module a command, loaded when the command is used.
+
+Results go to standard output, talk to standard error. Exit codes: 0 done, 1 internal error,
+2 usage, 3 finished but some records were quarantined, 4 an input file was refused,
+5 limit, disk or permission, 6 a guard stopped the run, 130 and 143 signals.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+
+import click
+
+from neardup import __version__
+from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInput
+
+# Command -> its one-line help, so that listing the commands loads none of them.
+COMMANDS: dict[str, str] = {}
+
+QUARANTINED = 3
+
+
+class Commands(click.Group):
+    """The commands of the table, each imported when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = getattr(import_module(f"neardup.adapters.cli.{name}"), "command")  # noqa: B009
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="neardup")
+def cli() -> None:
+    """Find near-duplicates, prove what was found, remove only what was proved."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    signal.signal(signal.SIGTERM, _terminated)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line; the exit code."""
+    try:
+        result = cli.main(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _say("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does; nothing is wrong here.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except click.UsageError as error:
+        context = error.ctx.command_path if error.ctx else "neardup"
+        return _say(f"{error.format_message()} (see '{context} --help')", 2)
+    except click.ClickException as error:
+        return _say(error.format_message(), 2)
+    except RefusedInput as error:
+        return _say(str(error), 4)
+    except GuardStopped as error:
+        return _say(str(error), 6)
+    except LimitReached as error:
+        return _say(str(error), 5)
+    except NeardupError as error:
+        return _say(str(error), 2)
+    except MemoryError:
+        return _say("not enough memory; give the process more, or less input at a time", 5)
+    except OSError as error:
+        place = f": {os.fsdecode(error.filename)!r}" if error.filename is not None else ""
+        return _say(f"{error.strerror or error}{place}", 5)
+    except Exception as error:
+        if os.environ.get("NEARDUP_DEBUG"):
+            raise
+        return _say(f"internal error: {error!r}; NEARDUP_DEBUG=1 shows where", 1)
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"neardup: {visible(message)}", err=True)
+    return code
+
+
+def visible(text: str) -> str:
+    """*text* with control characters escaped, so that no file name can command a terminal."""
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)

@@ -1,0 +1,47 @@
+"""Tables of named parts: a name in text, such as `chars:3`, to the part it means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from neardup.errors import InvalidValue, UnknownName
+
+Part = TypeVar("Part")
+
+
+class Registry(Mapping[str, Part], Generic[Part]):
+    """Parts by name. A name may carry an argument after a colon: `chars:3`.
+
+    >>> sizes = Registry("size", {"small": lambda: 1, "of": lambda n: int(n)})
+    >>> sizes.part("small"), sizes.part("of:7")
+    (1, 7)
+    >>> sizes.part("huge")
+    Traceback (most recent call last):
+    neardup.errors.UnknownName: unknown size 'huge'; known: of, small
+    """
+
+    def __init__(self, kind: str, rows: Mapping[str, Callable[..., Part]]) -> None:
+        self.kind = kind
+        self._rows = dict(rows)
+
+    def part(self, text: str) -> Part:
+        """The part that *text* names, built with its argument if it has one."""
+        name, colon, argument = text.partition(":")
+        if name not in self._rows:
+            known = ", ".join(sorted(self._rows))
+            raise UnknownName(f"unknown {self.kind} {text!r}; known: {known}")
+        try:
+            return self._rows[name](argument) if colon else self._rows[name]()
+        except TypeError:
+            need = "takes no argument" if colon else "needs an argument"
+            raise InvalidValue(f"{self.kind} {text!r}: {name!r} {need}") from None
+
+    def __getitem__(self, name: str) -> Part:
+        return self.part(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
