@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
+    from neardup.schemes import Scheme, scheme
 
 __version__ = "0.1.0"
 
@@ -20,14 +21,18 @@ _HOME = {
     "Fingerprints": "neardup.fingerprints",
     "format": "neardup.fingerprints",
     "parse": "neardup.fingerprints",
+    "Scheme": "neardup.schemes",
+    "scheme": "neardup.schemes",
 }
 
 __all__ = [
     "Fingerprints",
     "NeardupError",
+    "Scheme",
     "distance",
     "format",
     "parse",
+    "scheme",
     "similarity",
 ]
 

@@ -3,3 +3,14 @@
 //! `bindings` is the only module that knows Python.
 
 mod bindings;
+mod features;
+mod frequencies;
+mod hash;
+mod mix;
+mod normalize;
+mod parallel;
+mod recipe;
+mod simd;
+mod unicode;
+mod unicode_table;
+mod votes;

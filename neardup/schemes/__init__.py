@@ -1,0 +1,55 @@
+"""Schemes are rows: what computes something else is another row with another name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from typing import Any
+
+from neardup.errors import InvalidType, InvalidValue
+from neardup.registry import Registry
+from neardup.schemes.files import read, to_toml, write
+from neardup.schemes.model import Scheme
+
+__all__ = ["SCHEMES", "Scheme", "read", "scheme", "to_toml", "write"]
+
+SCHEMES: Registry[Scheme] = Registry(
+    "scheme",
+    {
+        # The default: quality first. Fit it on the collection; unfitted it weighs by occurrence only.
+        "text": lambda: Scheme("text", features="mixed:4", weights="log-df", bits=128),
+        # The workhorses: speed first.
+        "chars": lambda n: Scheme(f"chars:{n}", features=f"chars:{n}"),
+        "words": lambda n: Scheme(f"words:{n}", features=f"words:{n}"),
+        # Embeddings.
+        "vector": lambda: Scheme(
+            "vector", normalize="none", features="vector", hash="projection:0", bits=256
+        ),
+    },
+)
+
+_OVERRIDES = {item.name for item in fields(Scheme)} - {"frequencies"}
+
+
+def scheme(name: str | os.PathLike[str] | Scheme, **overrides: Any) -> Scheme:
+    """The scheme of that name, or in that file, with other values for some of its fields.
+
+    >>> scheme("text", bits=64).bits, scheme("chars:3").features
+    (64, 'chars:3')
+    >>> scheme("txet")
+    Traceback (most recent call last):
+    neardup.errors.UnknownName: unknown scheme 'txet'; known: chars, text, vector, words
+    """
+    if unknown := sorted(set(overrides) - _OVERRIDES):
+        raise InvalidValue(f"a scheme has no field {unknown[0]!r}; it has: {', '.join(sorted(_OVERRIDES))}")
+    if isinstance(name, Scheme):
+        return replace(name, **overrides)
+    if not isinstance(name, (str, os.PathLike)):
+        raise InvalidType(f"a scheme is given by name, file or value, not {name!r}")
+    shown = os.fspath(name)
+    if isinstance(name, str) and name.partition(":")[0] in SCHEMES:
+        return replace(SCHEMES.part(name), **overrides)
+    if isinstance(name, os.PathLike) or os.sep in shown or os.path.isfile(shown):
+        key = overrides.pop("key", None)
+        return replace(read(shown, key), **overrides)
+    return SCHEMES.part(shown)
