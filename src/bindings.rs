@@ -6,6 +6,10 @@ mod texts;
 
 use pyo3::prelude::*;
 
+// What Python raises, so that a caller catches one kind of error.
+pyo3::import_exception!(neardup.errors, InvalidType);
+pyo3::import_exception!(neardup.errors, InvalidValue);
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -31,7 +31,7 @@ SCHEMES: Registry[Scheme] = Registry(
 _OVERRIDES = {item.name for item in fields(Scheme)} - {"frequencies"}
 
 
-def scheme(name: str | os.PathLike[str] | Scheme, **overrides: Any) -> Scheme:
+def scheme(name: str | os.PathLike[str] | Scheme, /, **overrides: Any) -> Scheme:
     """The scheme of that name, or in that file, with other values for some of its fields.
 
     >>> scheme("text", bits=64).bits, scheme("chars:3").features

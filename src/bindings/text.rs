@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
+use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::texts::{ArrowChunk, Texts, strings};
 use crate::features::Features;
@@ -60,7 +60,7 @@ impl NativeRecipe {
         empty: &str,
         frequencies: Option<PyRef<'_, NativeFrequencies>>,
     ) -> PyResult<NativeRecipe> {
-        let unknown = |kind: &str, name: &str| PyValueError::new_err(format!("unknown {kind} {name:?}"));
+        let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
         Ok(NativeRecipe(Recipe {
             normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
             features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
@@ -135,7 +135,7 @@ impl NativeRecipe {
             self.0.weighted_votes(&borrowed, &mut Scratch::default())
         });
         let sums: Option<Vec<i64>> = ones.iter().map(|sum| i64::try_from(2 * sum - total).ok()).collect();
-        let sums = sums.ok_or_else(|| PyValueError::new_err("the sum of the weights does not fit 64 bits"))?;
+        let sums = sums.ok_or_else(|| InvalidValue::new_err("the sum of the weights does not fit 64 bits"))?;
         Ok(sums.into_pyarray(py))
     }
 
@@ -293,7 +293,7 @@ impl NativeFrequencies {
 
     fn merge(&mut self, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
         self.frozen = Default::default();
-        self.table.merge(&other.table).map_err(PyValueError::new_err)
+        self.table.merge(&other.table).map_err(InvalidValue::new_err)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -303,7 +303,7 @@ impl NativeFrequencies {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
         let table = py.detach(|| Frequencies::from_bytes(data));
-        table.map(NativeFrequencies::with).map_err(PyValueError::new_err)
+        table.map(NativeFrequencies::with).map_err(InvalidValue::new_err)
     }
 }
 
@@ -317,9 +317,9 @@ fn digest<'py>(
     size: usize,
     key: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let kind = Hash::parse(hash, key).ok_or_else(|| PyValueError::new_err(format!("unknown hash {hash:?}")))?;
+    let kind = Hash::parse(hash, key).ok_or_else(|| InvalidValue::new_err(format!("unknown hash {hash:?}")))?;
     if kind.bits().is_some_and(|bits| size > bits / 8) {
-        return Err(PyValueError::new_err(format!("a {hash} digest has no {size} bytes")));
+        return Err(InvalidValue::new_err(format!("a {hash} digest has no {size} bytes")));
     }
     let mut out = vec![0; size];
     kind.digest(data, &mut out);
@@ -336,6 +336,6 @@ fn simd_level() -> &'static str {
 #[pyfunction]
 fn set_simd(level: &str) -> PyResult<&'static str> {
     let level = simd::parse(level)
-        .ok_or_else(|| PyValueError::new_err(format!("unknown level {level:?}; known: scalar, avx2, avx512")))?;
+        .ok_or_else(|| InvalidValue::new_err(format!("unknown level {level:?}; known: scalar, avx2, avx512")))?;
     Ok(simd::name(simd::set_level(level)))
 }
