@@ -281,10 +281,7 @@ class Scheme:
             return NotImplemented
         if self.frequencies is None or other.frequencies is None:
             raise InvalidValue("only fitted schemes can be added; call fit first")
-        if (
-            replace(self, frequencies=None, name="").digest
-            != replace(other, frequencies=None, name="").digest
-        ):
+        if replace(self, frequencies=None).digest != replace(other, frequencies=None).digest:
             raise InvalidValue(
                 f"cannot add schemes {self.name!r} and {other.name!r}: they differ in more than their tables"
             )
