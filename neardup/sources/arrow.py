@@ -44,7 +44,7 @@ def _batches(handle: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
 
 
 def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """*batch*, if its offsets and lengths hold. Whether its texts are UTF-8 is looked at row by row, later."""
+    """*batch*, if its offsets and lengths hold. Whether its texts are UTF-8 is looked at later, by row."""
     for column in batch.columns:
         kind = column.type
         if pa.types.is_string(kind):

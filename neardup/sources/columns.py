@@ -60,15 +60,14 @@ class Table:
         places = np.arange(first, first + batch.num_rows, dtype=np.int64)
         texts, faults = _texts(batch.column(self._request.text_field), "text")
         lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
-        for row in np.flatnonzero(lengths > self._request.limits.line):
-            faults[int(row)] = (
-                f"its text is {size(int(lengths[row]))}; the limit is {size(self._request.limits.line)}"
-            )
+        limit = self._request.limits.line
+        for row in np.flatnonzero(lengths > limit).tolist():
+            faults[row] = f"its text is {size(int(lengths[row]))}; the limit is {size(limit)}"
         if self.has_ids:
             ids, odd = _texts(batch.column(self._request.id_name), "id")
             faults |= odd
-            for row in np.flatnonzero(lengths_of(ids) == 0):
-                faults.setdefault(int(row), "its id is empty")
+            for row in np.flatnonzero(lengths_of(ids) == 0).tolist():
+                faults.setdefault(row, "its id is empty")
         else:
             ids = pa.array(
                 [f"{self._prefix}{place + self._first - 1}" for place in places.tolist()], pa.large_string()

@@ -20,7 +20,7 @@ from typing import IO, Any, Final, NamedTuple
 from neardup.errors import MissingExtra, RefusedInput
 from neardup.sources.limits import MIB, Limits
 from neardup.sources.names import path_id
-from neardup.sources.streams import SUFFIXES, Broken, Feed, chunks
+from neardup.sources.streams import SUFFIXES, Broken, Feed, ahead, chunks
 
 STDIN: Final = "-"
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -121,7 +121,11 @@ class File:
     def chunks(self, limits: Limits) -> Iterator[Iterator[bytes]]:
         """Its bytes from the start, decompressed, a piece at a time."""
         with self.feed() as feed:
-            yield chunks(feed, named=self.named_compression, limits=limits)
+            pieces = ahead(chunks(feed, named=self.named_compression, limits=limits))
+            try:
+                yield pieces
+            finally:
+                pieces.close()
 
     def head(self, length: int = 4096) -> bytes:
         """Its first bytes as they are stored; empty for a pipe, which cannot give them twice."""

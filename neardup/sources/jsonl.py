@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import chain
+from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -42,22 +42,30 @@ def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
 
 def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report) -> Batch | None:
     lines = block.lines()
-    records = _records(block, lines, request)
-    texts, names, rows = [], [], []
-    for row, record in enumerate(records):
-        if record is _BLANK:
-            continue
-        try:
-            if type(record) is Unfit:
-                raise record
-            text = checked_text(record, request.text_field)
-            names.append(ids.of(record.get(request.id_name), block.line + row))
-            texts.append(text)
-            rows.append(row)
-        except Unfit as fault:
-            line, offset = block.place(row, lines)
-            bad(Bad(file.name, line, offset, str(fault), lines[row]))
-    if not rows:
+    try:
+        records = list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        records = [_parsed(line) for line in lines]
+    texts = _clean(records, request)
+    names: list[str] = []
+    rows = list(range(len(lines)))
+    if texts is None or _suspect(lines, records, texts, request):
+        texts, rows = [], []
+        for row, record in enumerate(records):
+            if record is _BLANK:
+                continue
+            try:
+                text = _checked(lines[row], record, request)
+                names.append(ids.of(record.get(request.id_name), block.line + row))
+                texts.append(text)
+                rows.append(row)
+            except Unfit as fault:
+                line, offset = block.place(row, lines)
+                bad(Bad(file.name, line, offset, str(fault), lines[row]))
+    else:
+        ids.note()
+        names = [record[request.id_name] for record in records]
+    if not texts:
         return None
     return batch_of(
         names,
@@ -69,19 +77,8 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
     )
 
 
-def _records(block: Block, lines: list[bytes], request: Request) -> list[Any]:
-    """The parsed lines: a value, `_BLANK`, or the `Unfit` that says why there is none."""
-    try:
-        records = list(map(orjson.loads, lines))
-    except orjson.JSONDecodeError:
-        records = [_parsed(line) for line in lines]
-    for row in _suspects(block, lines, records, request):
-        if type(records[row]) is dict and (fault := _fault(lines[row], records[row], request)):
-            records[row] = Unfit(fault)
-    return records
-
-
 def _parsed(line: bytes) -> Any:
+    """The value of *line*, `_BLANK`, or the `Unfit` that says why there is none."""
     if not line.strip(b" \t\r"):
         return _BLANK
     try:
@@ -90,48 +87,65 @@ def _parsed(line: bytes) -> Any:
         return Unfit(f"is not JSON: {error}")
 
 
-def _suspects(block: Block, lines: list[bytes], records: list[Any], request: Request) -> Iterator[int]:
-    """Rows that may be nested too deep or hold a key twice: a cheap look that clears nearly all."""
-    deep = (row for row, record in enumerate(records) if type(record) is dict and _nested(record))
-    twice: list[int] = []
-    for name, key in _keys(request).items():
-        if block.data.count(key) > sum(type(record) is dict and name in record for record in records):
-            twice += [row for row, line in enumerate(lines) if line.count(key) > 1]
-    return chain(deep, twice)
+def _clean(records: list[Any], request: Request) -> list[str] | None:
+    """The texts, if every record is an object with a text and an id of its own: the case to be fast in."""
+    if set(map(type, records)) != {dict}:
+        return None
+    texts = [record.get(request.text_field) for record in records]
+    names = [record.get(request.id_name) for record in records]
+    return texts if set(map(type, texts)) == set(map(type, names)) == {str} and all(names) else None
 
 
-def _nested(record: dict[str, Any]) -> bool:
-    return any(type(value) is dict or type(value) is list for value in record.values())
+def _suspect(lines: list[bytes], records: list[Any], texts: list[str], request: Request) -> bool:
+    """Whether a record may be nested too deep or have a key twice: a cheap look that clears nearly all."""
+    if any(_depth_over(record, request.limits.depth) for record in records):
+        return True
+    return any(_may_repeat(line, text, request) for line, text in zip(lines, texts, strict=True))
 
 
-def _keys(request: Request) -> dict[str, bytes]:
-    return {name: orjson.dumps(name) for name in (request.text_field, request.id_name)}
+def _may_repeat(line: bytes, text: str, request: Request) -> bool:
+    """Whether a wanted key may stand in *line* twice, found without a look into the text.
+
+    The last of equal keys wins, so *text* follows it, in at least one byte a character: a key that
+    wins over an earlier one stands before the last `len(text)` bytes.
+    """
+    key, other = _key(request.text_field), _key(request.id_name)
+    first = line.find(key)
+    if first < 0 or line.find(key, first + 1, len(line) - len(text)) >= 0:
+        return True
+    return line.count(other, 0, first) + line.count(other, first + len(key) + len(text)) > 1
 
 
-def _fault(line: bytes, record: dict[str, Any], request: Request) -> str | None:
+@cache
+def _key(name: str) -> bytes:
+    return orjson.dumps(name)
+
+
+def _checked(line: bytes, record: Any, request: Request) -> str:
+    """The text of *record*, parsed from *line*."""
+    if isinstance(record, Unfit):
+        raise record
+    text = checked_text(record, request.text_field)
     if _depth_over(record, request.limits.depth):
-        return f"is nested more than {request.limits.depth} levels deep"
-    for name, key in _keys(request).items():
-        if line.count(key) > 1 and _top_count(line, name) > 1:
-            return f"has the key {name!r} twice"
-    return None
+        raise Unfit(f"is nested more than {request.limits.depth} levels deep")
+    if _may_repeat(line, text, request):
+        pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
+        keys = [key for key, _ in pairs]
+        for name in (request.text_field, request.id_name):
+            if keys.count(name) > 1:
+                raise Unfit(f"has the key {name!r} twice")
+    return text
 
 
 def _depth_over(value: Any, limit: int) -> bool:
-    level = [value]
-    for _ in range(limit):
+    level = [inner for inner in value.values() if type(inner) is dict or type(inner) is list]
+    for _ in range(limit - 1):
+        if not level:
+            return False
         level = [
             inner
             for outer in level
             for inner in (outer.values() if type(outer) is dict else outer)
             if type(inner) is dict or type(inner) is list
         ]
-        if not level:
-            return False
-    return True
-
-
-def _top_count(line: bytes, key: str) -> int:
-    """How often *key* stands in the outermost object of *line*, which orjson has parsed."""
-    pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
-    return sum(name == key for name, _ in pairs)
+    return bool(level)

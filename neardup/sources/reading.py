@@ -49,6 +49,11 @@ class Ids:
         self._field = request.id_name
         self._needed: bool | None = None if request.id_field is None else True
 
+    def note(self) -> None:
+        """Documents with ids of their own were met."""
+        if self._needed is None:
+            self._needed = True
+
     def of(self, value: Any, place: int) -> str:
         """The id of the document at *place* with *value* in its id field."""
         if self._needed is None:

@@ -10,7 +10,9 @@ import bz2
 import hashlib
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from queue import Full, Queue
+from threading import Event, Thread
 from typing import IO, Any, Final, Protocol
 
 from neardup.errors import RefusedInput
@@ -109,7 +111,7 @@ def chunks(feed: Feed, *, named: str | None = None, limits: Limits) -> Iterator[
         if named is not None:
             empty = not feed.peek(1)
             raise Broken(f"is empty, not {named}" if empty else f"is named as {named} but is not; rename it")
-        return _gathered(iter(feed.read, b""))
+        return iter(lambda: feed.read(BLOCK), b"")
     return _gathered(_measured(_DECODERS[found](feed), feed, limits))
 
 
@@ -130,6 +132,41 @@ def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
         raise
     if held:
         yield b"".join(held)
+
+
+def ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
+    """The same bytes, read and decompressed by another thread while the last ones are looked at."""
+    ready: Queue[bytes | BaseException | None] = Queue(maxsize=1)
+    stopped = Event()
+
+    def put(value: bytes | BaseException | None) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(value, timeout=0.1)
+                return True
+            except Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for piece in pieces:
+                if not put(piece):
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (piece := ready.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+    finally:
+        stopped.set()
+        thread.join()
 
 
 def _measured(pieces: Iterator[bytes], feed: Feed, limits: Limits) -> Iterator[bytes]:

@@ -87,3 +87,9 @@ class _Bytes:
 
     def tell(self) -> int:
         return 0
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        raise OSError("a stream cannot be read backwards")
+
+    def close(self) -> None:
+        pass
