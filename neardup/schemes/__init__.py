@@ -11,24 +11,34 @@ from neardup.registry import Registry
 from neardup.schemes.files import read, to_toml, write
 from neardup.schemes.model import Scheme
 
-__all__ = ["SCHEMES", "Scheme", "read", "scheme", "to_toml", "write"]
+__all__ = ["SCHEMES", "Scheme", "read", "scheme", "summaries", "to_toml", "write"]
 
 SCHEMES: Registry[Scheme] = Registry(
     "scheme",
     {
-        # The default: quality first. Fit it on the collection; unfitted it weighs by occurrence only.
         "text": lambda: Scheme("text", features="mixed:4", weights="log-df", bits=128),
-        # The workhorses: speed first.
         "chars": lambda n: Scheme(f"chars:{n}", features=f"chars:{n}"),
         "words": lambda n: Scheme(f"words:{n}", features=f"words:{n}"),
-        # Embeddings.
         "vector": lambda: Scheme(
             "vector", normalize="none", features="vector", hash="projection:0", bits=256
         ),
     },
 )
 
+# What each row is for, in one line.
+_SUMMARIES = {
+    "text": "the default: any language, weighted; fit it on the collection",
+    "chars": "chars:N, every run of N characters counts alike; the fastest",
+    "words": "words:N, every run of N words counts alike",
+    "vector": "signs of seeded random projections, for embeddings",
+}
+
 _OVERRIDES = {item.name for item in fields(Scheme)} - {"frequencies"}
+
+
+def summaries() -> dict[str, str]:
+    """Every row of the table and what it is for."""
+    return {name: _SUMMARIES[name] for name in sorted(SCHEMES)}
 
 
 def scheme(name: str | os.PathLike[str] | Scheme, /, **overrides: Any) -> Scheme:

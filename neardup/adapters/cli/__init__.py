@@ -19,7 +19,10 @@ from neardup import __version__
 from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInput
 
 # Command -> its one-line help, so that listing the commands loads none of them.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "distance": "How far two texts or fingerprints are apart.",
+    "schemes": "The recipes from document to fingerprint.",
+}
 
 QUARANTINED = 3
 
@@ -57,7 +60,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     try:
-        result = cli.main(args=arguments, standalone_mode=False)
+        result = cli.main(args=arguments, prog_name="neardup", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
