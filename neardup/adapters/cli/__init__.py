@@ -19,9 +19,12 @@ from neardup import __version__
 from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInput
 
 # Command -> its one-line help, so that listing the commands loads none of them.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "fingerprint": "Fingerprint documents from files, folders or standard input.",
+}
 
 QUARANTINED = 3
+REFUSED = 4
 
 
 class Commands(click.Group):
