@@ -123,7 +123,7 @@ def parse_keep(text: str) -> Keep:
     ('source', 'date')
     >>> parse_keep("biggest")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    neardup.errors.UnknownName: unknown keep rule 'biggest'; known: first, last, longest, max, min, newest, ...
+    neardup.errors.UnknownName: unknown keep rule 'biggest'; known: first, last, ...
     """
     parts = [part.strip() for part in text.split(",")]
     none = "none" in parts
