@@ -78,3 +78,33 @@ def survey(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """128 bits that identify each normalised text, and whether there is information in it; the
     features are counted into *frequencies*."""
+
+@final
+class Verifier:
+    """Measures and judges pairs of documents, whose texts were set aside."""
+
+    def __init__(
+        self, recipe: Recipe, frequencies: Frequencies | None, documents: int, path: str, memory: int
+    ) -> None: ...
+    def add(self, numbers: npt.NDArray[np.int64], chunk: dict[str, Any]) -> None:
+        """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
+    def measure(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint32]:
+        """Plain, common and rare similarity, shared features, and all of each side, a row a pair."""
+    def set_neighbours(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        plain: npt.NDArray[np.uint32],
+        same: int,
+    ) -> None: ...
+    def judge(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        rule: dict[str, Any],
+        threads: int | None,
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+        """The reason of each pair's verdict, and its plain, common and rare similarity."""
+    def text(self, document: int) -> str: ...

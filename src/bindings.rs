@@ -4,6 +4,7 @@ mod interrupt;
 mod survey;
 mod text;
 mod texts;
+mod verify;
 
 use pyo3::prelude::*;
 
@@ -16,5 +17,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     survey::register(module)?;
     text::register(module)?;
+    verify::register(module)?;
     Ok(())
 }
