@@ -2,8 +2,11 @@
 
 use pyo3::prelude::*;
 
+mod hamming;
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    hamming::register(module)?;
     Ok(())
 }

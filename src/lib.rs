@@ -3,3 +3,15 @@
 //! `bindings` is the only module that knows Python.
 
 mod bindings;
+
+// The Hamming engine.
+pub mod cluster;
+pub mod distance;
+#[cfg(target_arch = "x86_64")]
+mod distance_avx512;
+pub mod join;
+pub mod keys;
+pub mod parallel;
+pub mod plan;
+pub mod resolve;
+pub mod simd;
