@@ -10,12 +10,6 @@ __version__: str
 def digest(hash: str, data: bytes, size: int, key: bytes | None = None) -> bytes:
     """The first *size* bytes of the digest of *data*."""
 
-def simd_level() -> str:
-    """The instruction level in force: scalar, avx2 or avx512."""
-
-def set_simd(level: str) -> str:
-    """Force an instruction level; the one then in force (a machine may not have the one asked for)."""
-
 @final
 class Frequencies:
     """In how many documents each feature was seen, by its 64-bit hash."""
@@ -108,3 +102,55 @@ class Verifier:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """The reason of each pair's verdict, and its plain, common and rare similarity."""
     def text(self, document: int) -> str: ...
+
+# The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
+
+_Words = npt.NDArray[np.uint64]
+_Valid = npt.NDArray[np.bool_] | None
+_Rows = npt.NDArray[np.uint32]
+_Distances = npt.NDArray[np.uint16]
+
+def join(
+    words: _Words,
+    valid: _Valid,
+    other: _Words | None,
+    other_valid: _Valid,
+    bits: int,
+    radius: int,
+    recall: float,
+    threads: int | None,
+    plan: str | None,
+) -> tuple[_Rows, _Rows, _Distances]:
+    """Sorted pairs (left, right, distance) within the radius."""
+
+def join_plan(
+    words: _Words,
+    valid: _Valid,
+    other_rows: int | None,
+    bits: int,
+    radius: int,
+    recall: float,
+    threads: int | None,
+    plan: str | None,
+) -> dict[str, Any]:
+    """What `join` would do."""
+
+def groups(
+    words: _Words,
+    valid: _Valid,
+    order: _Rows | None,
+    bits: int,
+    radius: int,
+    threads: int | None,
+    plan: str | None,
+) -> tuple[_Rows, _Distances]:
+    """The centre of each row and the distance to it."""
+
+def components(left: _Rows, right: _Rows, count: int) -> _Rows:
+    """The smallest row connected with each row."""
+
+def set_simd(level: str) -> None:
+    """Use `scalar`, `avx2` or `avx512` from now on; an empty text asks the environment again."""
+
+def simd_level() -> str:
+    """The level in use."""

@@ -1,5 +1,6 @@
 //! Python's view of the core: convert, let go of the interpreter, call the kernel, convert back.
 
+mod hamming;
 mod interrupt;
 mod survey;
 mod text;
@@ -15,6 +16,7 @@ pyo3::import_exception!(neardup.errors, InvalidValue);
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    hamming::register(module)?;
     survey::register(module)?;
     text::register(module)?;
     verify::register(module)?;

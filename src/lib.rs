@@ -3,14 +3,22 @@
 //! `bindings` is the only module that knows Python.
 
 mod bindings;
+mod cluster;
+mod distance;
+#[cfg(target_arch = "x86_64")]
+mod distance_avx512;
 mod features;
 mod frequencies;
 mod hash;
+mod join;
+mod keys;
 mod mix;
 mod normalize;
 mod parallel;
+mod plan;
 mod profile;
 mod recipe;
+mod resolve;
 mod simd;
 mod texts;
 mod unicode;

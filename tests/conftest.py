@@ -5,6 +5,7 @@ import unicodedata
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+# Shared machines stall: a slow example is not a wrong one.
 settings.register_profile("neardup", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("neardup")
 

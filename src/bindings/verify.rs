@@ -149,7 +149,7 @@ impl Verifier {
         let profiles = &self.profiles;
         interruptible(py, pairs.len() > 1000, |cancel| {
             let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
-            parallel::each(pieces, parallel::threads(threads), cancel, || (), |(), (pairs, found)| {
+            parallel::drain(pieces, parallel::thread_count(threads), cancel, || (), |(), (pairs, found)| {
                 for ((left, right), row) in pairs.iter().zip(found) {
                     let (one, other) = (&profiles[left], &profiles[right]);
                     let m = measure(one, other);
@@ -245,7 +245,7 @@ impl Verifier {
                     *verdict = (judge(one, other, &measures, &rule, ask), measures);
                 }
             };
-            parallel::each(pieces, parallel::threads(threads), cancel, || (), work);
+            parallel::drain(pieces, parallel::thread_count(threads), cancel, || (), work);
         })?;
         self.forget();
         let column = |pick: fn(&Measures) -> u64| -> Vec<u16> {
@@ -294,7 +294,7 @@ impl Verifier {
         let mut made: Vec<Option<std::io::Result<Profile>>> = missing.iter().map(|_| None).collect();
         interruptible(py, missing.len() > 100, |cancel: &AtomicBool| {
             let pieces = missing.chunks(PIECE).zip(made.chunks_mut(PIECE));
-            parallel::each(pieces, parallel::threads(threads), cancel, Scratch::default, |scratch, (numbers, made)| {
+            parallel::drain(pieces, parallel::thread_count(threads), cancel, Scratch::default, |scratch, (numbers, made)| {
                 for (number, profile) in numbers.iter().zip(made) {
                     let slot = slots[*number as usize];
                     let text = if slot == NONE { Ok(String::new()) } else { texts.get(slot as usize) };
