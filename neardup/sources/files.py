@@ -13,6 +13,7 @@ import re
 import stat
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Final, NamedTuple
@@ -113,6 +114,7 @@ class File:
             if self._again and copy is None and not self.is_remote and self.is_stream:
                 # Kept open for the life of this object: it has no name that could be left behind.
                 copy = tempfile.TemporaryFile()  # noqa: SIM115
+                weakref.finalize(self, copy.close)
                 feed = Feed(file, copy=copy)
             else:
                 feed = Feed(file)
