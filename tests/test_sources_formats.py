@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -342,3 +343,17 @@ def test_help_loads_no_heavy_package():
     code += "print({'numpy', 'pyarrow'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.endswith("set()\n")
+
+
+def test_an_interrupt_is_answered_while_a_pipe_is_silent():
+    code = "import sys; from neardup.sources import open_source; source = open_source('-'); "
+    code += "print('ready', flush=True); list(source)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.write(b'{"id":"a","text":"x"}\n')
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == -signal.SIGINT
+        assert b"KeyboardInterrupt" in process.stderr.read()
