@@ -413,7 +413,7 @@ def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
         yield file if reason is None else Found(path, skipped=reason)
         return
     for found in walk(path, seen):
-        yield File(found.path, walked=True) if found == Found(found.path) else found
+        yield File(found.path, root=path) if found == Found(found.path) else found
 
 
 def _row_bytes(batch: Batch, row: int) -> bytes:

@@ -21,6 +21,12 @@ from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, check
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
+_NESTS: Final = frozenset((dict, list))
+_SHORT: Final = 512  # bytes a line below which keys are counted in the whole block at once
+
+
+class _Fault(str):
+    """Why a line is no document. No exception: one that is kept keeps its frame, with all the records."""
 
 
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
@@ -46,30 +52,21 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
         records = list(map(orjson.loads, lines))
     except orjson.JSONDecodeError:
         records = [_parsed(line) for line in lines]
-    texts = _clean(records, request)
-    names: list[str] = []
-    rows = list(range(len(lines)))
-    if texts is None or _suspect(lines, records, texts, request):
-        texts, rows = [], []
-        for row, record in enumerate(records):
-            if record is _BLANK:
-                continue
-            try:
-                text = _checked(lines[row], record, request)
-                names.append(ids.of(record.get(request.id_name), block.line + row))
-                texts.append(text)
-                rows.append(row)
-            except Unfit as fault:
-                line, offset = block.place(row, lines)
-                bad(Bad(file.name, line, offset, str(fault), lines[row]))
-    else:
+    faults = dict(_faults(block, lines, records, request))
+    rows = [row for row, record in enumerate(records) if record is not _BLANK and row not in faults]
+    names = [records[row].get(request.id_name) for row in rows]
+    if set(map(type, names)) != {str} or not all(names):
+        names, rows = _named(names, rows, block.line, ids, faults)
+    elif rows:
         ids.note()
-        names = [record[request.id_name] for record in records]
-    if not texts:
+    offsets = block.offsets(lines) if faults else []
+    for row in sorted(faults):
+        bad(Bad(file.name, block.line + row, offsets[row], faults[row], lines[row]))
+    if not rows:
         return None
     return batch_of(
         names,
-        texts,
+        [records[row][request.text_field] for row in rows],
         [block.line + row for row in rows],
         file=file.name,
         fields=fields_of([records[row] for row in rows], request.fields),
@@ -77,30 +74,55 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
     )
 
 
+def _named(
+    values: list[Any], rows: list[int], first: int, ids: Ids, faults: dict[int, str]
+) -> tuple[list[str], list[int]]:
+    """The ids of *rows*, and the rows that have one; the others go to *faults*."""
+    names, kept = [], []
+    for value, row in zip(values, rows, strict=True):
+        try:
+            names.append(ids.of(value, first + row))
+            kept.append(row)
+        except Unfit as fault:
+            faults[row] = str(fault)
+    return names, kept
+
+
+def _faults(
+    block: Block, lines: list[bytes], records: list[Any], request: Request
+) -> Iterator[tuple[int, str]]:
+    """The rows that are no documents, and why: a close look at what a cheap one has not cleared."""
+    plain = set(map(type, records)) == {dict}
+    if not plain or set(map(type, [record.get(request.text_field) for record in records])) != {str}:
+        for row, record in enumerate(records):
+            try:
+                if record is not _BLANK:
+                    checked_text(record, request.text_field)
+            except Unfit as fault:
+                yield row, record if type(record) is _Fault else str(fault)
+    for row, record in enumerate(records):
+        if type(record) is dict and _depth_over(record, request.limits.depth):
+            yield row, f"is nested more than {request.limits.depth} levels deep"
+    if len(block.data) < _SHORT * len(lines) and all(
+        block.data.count(_key(name)) <= sum(type(record) is dict and name in record for record in records)
+        for name in (request.text_field, request.id_name)
+    ):
+        return
+    for row, (line, record) in enumerate(zip(lines, records, strict=True)):
+        if type(record) is not dict or type(text := record.get(request.text_field)) is not str:
+            continue
+        if _may_repeat(line, text, request) and (name := _repeated(line, request)):
+            yield row, f"has the key {name!r} twice"
+
+
 def _parsed(line: bytes) -> Any:
-    """The value of *line*, `_BLANK`, or the `Unfit` that says why there is none."""
+    """The value of *line*, `_BLANK`, or the fault that says why there is none."""
     if not line.strip(b" \t\r"):
         return _BLANK
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        return Unfit(f"is not JSON: {error}")
-
-
-def _clean(records: list[Any], request: Request) -> list[str] | None:
-    """The texts, if every record is an object with a text and an id of its own: the case to be fast in."""
-    if set(map(type, records)) != {dict}:
-        return None
-    texts = [record.get(request.text_field) for record in records]
-    names = [record.get(request.id_name) for record in records]
-    return texts if set(map(type, texts)) == set(map(type, names)) == {str} and all(names) else None
-
-
-def _suspect(lines: list[bytes], records: list[Any], texts: list[str], request: Request) -> bool:
-    """Whether a record may be nested too deep or have a key twice: a cheap look that clears nearly all."""
-    if any(_depth_over(record, request.limits.depth) for record in records):
-        return True
-    return any(_may_repeat(line, text, request) for line, text in zip(lines, texts, strict=True))
+        return _Fault(f"is not JSON: {error}")
 
 
 def _may_repeat(line: bytes, text: str, request: Request) -> bool:
@@ -121,24 +143,17 @@ def _key(name: str) -> bytes:
     return orjson.dumps(name)
 
 
-def _checked(line: bytes, record: Any, request: Request) -> str:
-    """The text of *record*, parsed from *line*."""
-    if isinstance(record, Unfit):
-        raise record
-    text = checked_text(record, request.text_field)
-    if _depth_over(record, request.limits.depth):
-        raise Unfit(f"is nested more than {request.limits.depth} levels deep")
-    if _may_repeat(line, text, request):
-        pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
-        keys = [key for key, _ in pairs]
-        for name in (request.text_field, request.id_name):
-            if keys.count(name) > 1:
-                raise Unfit(f"has the key {name!r} twice")
-    return text
+def _repeated(line: bytes, request: Request) -> str | None:
+    """The wanted key that stands twice in the outermost object of *line*, which orjson could parse."""
+    pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
+    keys = [key for key, _ in pairs]
+    return next((name for name in (request.text_field, request.id_name) if keys.count(name) > 1), None)
 
 
-def _depth_over(value: Any, limit: int) -> bool:
-    level = [inner for inner in value.values() if type(inner) is dict or type(inner) is list]
+def _depth_over(value: dict[str, Any], limit: int) -> bool:
+    if _NESTS.isdisjoint(map(type, value.values())):
+        return False
+    level = [inner for inner in value.values() if type(inner) in _NESTS]
     for _ in range(limit - 1):
         if not level:
             return False
@@ -146,6 +161,6 @@ def _depth_over(value: Any, limit: int) -> bool:
             inner
             for outer in level
             for inner in (outer.values() if type(outer) is dict else outer)
-            if type(inner) is dict or type(inner) is list
+            if type(inner) in _NESTS
         ]
     return bool(level)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from neardup.sources.limits import Limits
@@ -32,9 +33,9 @@ class Block:
             found.pop()
         return found
 
-    def place(self, index: int, lines: list[bytes]) -> tuple[int, int]:
-        """Number and byte offset of line *index* of `lines()`."""
-        return self.line + index, self.offset + sum(map(len, lines[:index])) + index
+    def offsets(self, lines: list[bytes]) -> list[int]:
+        """The byte offset of each of `lines()`."""
+        return list(accumulate((len(line) + 1 for line in lines), initial=self.offset))
 
 
 @dataclass(frozen=True, slots=True)
