@@ -72,3 +72,9 @@ class Recipe:
     def features(self, text: str) -> list[tuple[int, str, int]]: ...
     def count_strings(self, texts: list[str], into: Frequencies, threads: int | None) -> None: ...
     def count_arrow(self, chunk: dict[str, Any], into: Frequencies, threads: int | None) -> None: ...
+
+def survey(
+    recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, threads: int | None
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """128 bits that identify each normalised text, and whether there is information in it; the
+    features are counted into *frequencies*."""

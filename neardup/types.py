@@ -35,6 +35,7 @@ class Batch:
     places: npt.NDArray[np.int64]  # line or row of each document, from 1
     fields: pa.RecordBatch | None = None
     raw: Any = None
+    format: str = "memory"  # a name of `sources.FORMATS`, or this
 
     def __len__(self) -> int:
         return len(self.ids)

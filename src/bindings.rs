@@ -1,6 +1,7 @@
 //! Python's view of the core: convert, let go of the interpreter, call the kernel, convert back.
 
 mod interrupt;
+mod survey;
 mod text;
 mod texts;
 
@@ -13,6 +14,7 @@ pyo3::import_exception!(neardup.errors, InvalidValue);
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    survey::register(module)?;
     text::register(module)?;
     Ok(())
 }

@@ -178,7 +178,8 @@ class Scheme:
         return parts
 
     @cached_property
-    def _recipe(self) -> _native.Recipe:
+    def recipe(self) -> _native.Recipe:
+        """The scheme as the core runs it."""
         return _native.Recipe(
             normalize=self.normalize,
             features=FEATURES.part(self.features).name,
@@ -207,13 +208,13 @@ class Scheme:
         self._needs_text()
         if isinstance(document, str):
             if self.select != "sign":
-                return self._top([(text, 1) for _, text, _ in self._recipe.features(document)])
-            words = self._recipe.fingerprint_one(document)
+                return self._top([(text, 1) for _, text, _ in self.recipe.features(document)])
+            words = self.recipe.fingerprint_one(document)
         else:
             weighted = weighted_features(document)
             if self.select != "sign":
                 return self._top(weighted)
-            words = self._recipe.fingerprint_of_features(weighted)
+            words = self.recipe.fingerprint_of_features(weighted)
         return None if words is None else sum(word << 64 * at for at, word in enumerate(words))
 
     def fingerprints(self, documents: Any, *, threads: int | None = None) -> Fingerprints:
@@ -239,9 +240,9 @@ class Scheme:
     def _batch(self, batch: Any, threads: int | None) -> tuple[Any, Any]:
         if self.select == "sign":
             if not isinstance(batch, list):
-                return self._recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
+                return self.recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
             if all(isinstance(item, str) for item in batch):
-                return self._recipe.fingerprints_of_strings(batch, threads)
+                return self.recipe.fingerprints_of_strings(batch, threads)
         items = batch if isinstance(batch, list) else batch.to_pylist()
         prints = Fingerprints.of(
             (None if item is None else self.fingerprint(item) for item in items), self.bits
@@ -271,9 +272,9 @@ class Scheme:
                 f"scheme {self.name!r} has weights {self.weights!r}, which use no document frequencies"
             )
         if isinstance(batch, list):
-            self._recipe.count_strings(batch, table, threads)
+            self.recipe.count_strings(batch, table, threads)
         else:
-            self._recipe.count_arrow(arrow_chunk(batch), table, threads)
+            self.recipe.count_arrow(arrow_chunk(batch), table, threads)
 
     def __add__(self, other: Scheme) -> Scheme:
         """Two schemes fitted on parts of a collection, as if fitted on the whole."""
@@ -296,17 +297,17 @@ class Scheme:
     def votes(self, features: Features) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Weight for minus weight against, a bit at a time, lowest bit first."""
         self._needs_text()
-        return self._recipe.votes(weighted_features(features))
+        return self.recipe.votes(weighted_features(features))
 
     def normalized(self, text: str) -> str:
         """The text as features are cut from it."""
         self._needs_text()
-        return self._recipe.normalized(_text(text))
+        return self.recipe.normalized(_text(text))
 
     def feature_list(self, text: str) -> list[tuple[int, str, int]]:
         """Every feature of a text in order: its kind, its text, its 64-bit hash."""
         self._needs_text()
-        return self._recipe.features(_text(text))
+        return self.recipe.features(_text(text))
 
     def save(self, path: Any) -> None:
         """Write it to a file that `nd.scheme` reads: TOML, with the table behind it where it is fitted."""
@@ -317,7 +318,7 @@ class Scheme:
     def _top(self, weighted: list[tuple[str, int]]) -> int | None:
         if not weighted and self.empty == "none":
             return None
-        votes = self._recipe.votes(weighted)
+        votes = self.recipe.votes(weighted)
         order = np.argsort(-votes, kind="stable")[: _top_of(self.select, self.bits)]
         return sum(1 << int(bit) for bit in order)
 

@@ -166,6 +166,15 @@ class Source:
         """The SHA-256 of the raw bytes of every file that was read to its end."""
         return {one.name: one.digest for one in self.inputs if getattr(one, "digest", None)}
 
+    def file(self, name: str) -> Any:
+        """The input with this name, as it stands in `Batch.file`."""
+        return next(one for one in self.inputs if getattr(one, "name", None) == name)
+
+    @property
+    def consumed(self) -> int:
+        """The bytes of files that were read so far, for a progress bar."""
+        return sum(one.consumed for one in self.inputs if isinstance(one, File))
+
     @property
     def size(self) -> int:
         """The bytes of all files as they are stored, for a progress bar; 0 where unknown."""
@@ -234,10 +243,10 @@ class _Reading:
             raw = [line for line, keep in zip(raw, kept.tolist(), strict=True) if keep]
         elif raw is not None:
             raw = raw.filter(mask)
-        return Batch(
+        return replace(
+            batch,
             ids=batch.ids.filter(mask),
             texts=batch.texts.filter(mask),
-            file=batch.file,
             places=batch.places[kept],
             fields=batch.fields.filter(mask) if batch.fields is not None else None,
             raw=raw,
@@ -303,7 +312,7 @@ class _Reading:
                 )
             for batch in found:
                 started = True
-                yield batch
+                yield replace(batch, format=name)
         except Broken as error:
             if started or self.bad > bad_before:
                 reason = f"the rest of the file is lost: {error.reason}"

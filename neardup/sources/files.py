@@ -44,6 +44,7 @@ class File:
         self._again = again
         self._copy: IO[bytes] | None = None
         self._stamp: tuple[int, ...] | None = None
+        self._feed: Feed | None = None
 
     @property
     def suffix(self) -> str:
@@ -73,6 +74,11 @@ class File:
     @property
     def is_remote(self) -> bool:
         return _REMOTE.match(self.path) is not None
+
+    @property
+    def consumed(self) -> int:
+        """How many of its bytes the present reading has taken."""
+        return self._feed.count if self._feed is not None else self.bytes
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
@@ -110,6 +116,7 @@ class File:
                 feed = Feed(file, copy=copy)
             else:
                 feed = Feed(file)
+            self._feed = feed
             yield feed
             if self.digest is None:
                 self.digest, self.bytes = feed.digest(), feed.count

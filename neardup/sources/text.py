@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from neardup.sources.files import File
@@ -44,10 +45,14 @@ def read_all(files: Iterable[File], request: Request, bad: Report) -> Iterator[B
         texts.append(text)
         count += len(text)
         if count >= BLOCK or len(ids) >= 4096:
-            yield batch_of(ids, texts, [1] * len(ids), file=file.name)
+            yield _batch(file, ids, texts)
             ids, texts, count = [], [], 0
     if ids:
-        yield batch_of(ids, texts, [1] * len(ids), file=file.name)
+        yield _batch(file, ids, texts)
+
+
+def _batch(last: File, ids: list[str], texts: list[str]) -> Batch:
+    return replace(batch_of(ids, texts, [1] * len(ids), file=last.name), format="text")
 
 
 def content(file: File, request: Request) -> str:

@@ -18,7 +18,7 @@ use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
 use crate::simd;
 
 /// Above this many bytes of text a call looks for Ctrl-C.
-const LONG: usize = 1 << 20;
+pub(super) const LONG: usize = 1 << 20;
 /// Bytes of text that a thread takes at a time.
 const PIECE: usize = 1 << 16;
 
@@ -32,7 +32,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// How many texts make a piece of work.
-fn piece_of(texts: &Texts<'_>) -> usize {
+pub(super) fn piece_of(texts: &Texts<'_>) -> usize {
     let mean = texts.bytes / texts.items.len().max(1) + 1;
     (PIECE / mean).clamp(1, 1024)
 }
@@ -40,7 +40,7 @@ fn piece_of(texts: &Texts<'_>) -> usize {
 type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
-pub struct NativeRecipe(Recipe);
+pub struct NativeRecipe(pub(super) Recipe);
 
 #[pymethods]
 impl NativeRecipe {
@@ -238,8 +238,8 @@ impl NativeRecipe {
 
 #[pyclass(name = "Frequencies", module = "neardup._native")]
 pub struct NativeFrequencies {
-    table: Frequencies,
-    frozen: std::sync::OnceLock<Arc<Frozen>>,
+    pub(super) table: Frequencies,
+    pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
 }
 
 impl NativeFrequencies {
@@ -247,7 +247,7 @@ impl NativeFrequencies {
         NativeFrequencies { table, frozen: Default::default() }
     }
 
-    fn frozen(&self) -> Arc<Frozen> {
+    pub(super) fn frozen(&self) -> Arc<Frozen> {
         self.frozen.get_or_init(|| Arc::new(self.table.freeze())).clone()
     }
 }

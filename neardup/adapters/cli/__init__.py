@@ -21,10 +21,12 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 # Command -> its one-line help, so that listing the commands loads none of them.
 COMMANDS: dict[str, str] = {
     "distance": "How far two texts or fingerprints are apart.",
+    "fingerprint": "Fingerprint documents from files, folders or standard input.",
     "schemes": "The recipes from document to fingerprint.",
 }
 
 QUARANTINED = 3
+REFUSED = 4
 
 
 class Commands(click.Group):
