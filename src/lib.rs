@@ -2,6 +2,10 @@
 //!
 //! `bindings` is the only module that knows Python.
 
+// Tests of the kernels build without Python, and then nobody calls most of them.
+#![cfg_attr(not(feature = "python"), allow(dead_code))]
+
+#[cfg(feature = "python")]
 mod bindings;
 mod cluster;
 mod distance;
