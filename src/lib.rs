@@ -4,6 +4,7 @@
 
 mod bindings;
 mod features;
+mod foreign;
 mod frequencies;
 mod hash;
 mod mix;
