@@ -8,18 +8,33 @@ from __future__ import annotations
 
 from typing import Final
 
+from neardup.errors import InvalidValue
+
 PUNCT: Final = "!?.,;:'\"-—–()[]{}«»‹›"
 SPECIAL: Final = "@#$%^&*_+=\\|/~`<>"
 CLEAN_SETS: Final = {"": "", "punct": PUNCT, "special": SPECIAL, "all": PUNCT + SPECIAL}
 
 
 def clean_set(name: str) -> str:
-    """The characters of a named set; any other text stands for its own characters.
+    """The characters of a named set: punct, special, all, or = and the characters themselves.
 
-    >>> clean_set("special")[:3], clean_set(",.")
+    >>> clean_set("special")[:3], clean_set("=,.")
     ('@#$', ',.')
     """
-    return CLEAN_SETS.get(name, name)
+    if name in CLEAN_SETS:
+        return CLEAN_SETS[name]
+    if not name.startswith("="):
+        raise InvalidValue(f"unknown clean set {name!r}; known: punct, special, all, or = and the characters")
+    return name[1:]
+
+
+def clean_name(characters: str) -> str:
+    """The shortest name of a clean set.
+
+    >>> clean_name(PUNCT), clean_name(",."), clean_name("")
+    ('punct', '=,.', '')
+    """
+    return next((name for name, known in CLEAN_SETS.items() if known == characters), f"={characters}")
 
 
 def decoded(text: str | bytes) -> str:
