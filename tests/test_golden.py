@@ -15,10 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from neardup.compat import news, pbtk, simhash
+from neardup.compat import htm, news, pbtk, simhash
+from neardup.features import ballots
 from neardup.hashes import HASHES
+from neardup.schemes import selections
 
 Case = dict[str, Any]
 RUN: dict[str, dict[str, Callable[[Case], None]]] = {}
@@ -277,3 +280,61 @@ def _(case: Case) -> None:
 def _(case: Case) -> None:
     with pytest.raises(ValueError, match=re.escape(case["expected"]["intended"]["error"])):
         pbtk_hasher(case["parameters"], published=False)
+
+
+# --- htm_core --------------------------------------------------------------------------------------------
+
+
+@group(
+    "htm_core",
+    *("text", "text_case_sensitive", "text_token_similarity", "list", "long", "size_edge", "active_edge"),
+    *("vocabulary", "excludes", "frequency", "frequency_char", "parameter_check", "unit_basic", "unit_case"),
+    *("unit_constructor", "unit_determinism", "unit_encoding", "unit_excludes", "unit_frequency"),
+    *("unit_serialize", "unit_tokenSimilarity", "unit_unicode", "unit_vocabulary", "unit_weights"),
+)
+def _(case: Case) -> None:
+    expected, value = case["expected"], case["input"]
+    if "error" in expected:
+        # The words behind the check that failed; where there are none we say which bits may be active.
+        message = re.sub(r'.*CHECK FAILED: ".*" ', "", expected["error"]) or "activeBits must be"
+        with pytest.raises(ValueError, match=re.escape(message)):
+            htm.SimHashDocumentEncoder(**case["parameters"])
+        return
+    encoder = htm.SimHashDocumentEncoder(**case["parameters"])
+    sdr = encoder.encode(value if isinstance(value, list) else text_of(value))
+    assert sdr.sparse.tolist() == expected["sparse"]
+    assert sdr.getSum() == expected["sum"]
+    assert encoder.parameters.activeBits == expected["resolved_activeBits"]
+    again = htm.SimHashDocumentEncoder.from_json(encoder.to_json())
+    assert again.encode(value if isinstance(value, list) else text_of(value)) == sdr
+
+
+@group("htm_core", "hash_token")
+def _(case: Case) -> None:
+    size = case["parameters"]["size"]
+    scheme = htm.SimHashDocumentEncoder(size=size, activeBits=1).scheme
+    votes = scheme.votes([text_of(case["input"])])
+    assert "".join("1" if vote > 0 else "0" for vote in votes) == case["expected"]["bits"]
+
+
+@group("htm_core", "serialize_json")
+def _(case: Case) -> None:
+    encoder = htm.SimHashDocumentEncoder(**case["parameters"])
+    original = case["expected"]["json"]
+    assert list(json.loads(encoder.to_json()).items()) == list(json.loads(original).items())
+    assert htm.SimHashDocumentEncoder.from_json(original) == encoder
+    assert encoder.parameters.activeBits == case["expected"]["resolved_activeBits"]
+
+
+@group("htm_core", "doc_example")
+def _(case: Case) -> None:
+    rows = [[digit == "1" for digit in bits] for _, bits in case["input"]["rows"]]
+    votes = ballots.plain_votes(np.array(rows), [1] * len(rows))
+    expected = case["expected"]
+    assert votes.tolist() == expected["sums"]
+    on = selections.top(votes, case["parameters"]["active_bits"])
+    assert [int(bit in on) for bit in range(len(votes))] == expected["top_n"]
+    assert (votes >= 0).astype(int).tolist() == expected["dense_ge_zero"]
+    # The document's own sums are wrong in one of its two examples.
+    consistent = (votes.tolist(), expected["top_n"]) == (expected["doc_sums"], expected["doc_sim"])
+    assert consistent is expected["doc_is_consistent"]

@@ -49,6 +49,16 @@ def packed(bits: npt.NDArray[Any]) -> int:
     return int.from_bytes(np.packbits(bits, bitorder="little").tobytes(), "little")
 
 
+def plain_votes(bits: Bits, weights: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Weight for minus weight against, a bit at a time.
+
+    >>> plain_votes(np.array([[True, False], [True, True]]), [1, 2]).tolist()
+    [3, 1]
+    """
+    given = np.asarray(weights, dtype=np.int64)
+    return np.asarray(2 * (given @ bits.astype(np.int64)) - given.sum())
+
+
 def digest_bits(digests: Sequence[bytes], width: int) -> Bits:
     """The last *width* bits of each digest, the last byte lowest: a row for each."""
     size = (width + 7) // 8

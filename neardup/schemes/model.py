@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup import _native
 from neardup.errors import InvalidType, InvalidValue, NeardupError
@@ -237,8 +238,7 @@ class Scheme:
         if not weighted and self.empty == "none":
             return None
         if self.select != "sign":
-            choose, count = _selection(self.select, self.bits)
-            return sum(1 << int(bit) for bit in choose(self._recipe.votes(weighted), count))
+            return sum(1 << bit for bit in self.selected(self._recipe.votes(weighted)))
         if ballot is not None:
             weights = [weight for _, weight in weighted]
             if not ballot.plain(weights):
@@ -336,6 +336,24 @@ class Scheme:
         """Weight for minus weight against, a bit at a time, lowest bit first."""
         self._needs_text()
         return self._recipe.votes(weighted_features(features))
+
+    def votes_of_bytes(self, features: Iterable[tuple[bytes, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The same for features that need not be text."""
+        pairs = list(features)
+        row, size = HASHES.part(self.hash), (self.bits + 7) // 8
+        length = row.bits // 8 if self.digest_slice == "last" and row.bits else size
+        key = None if self.key is None else self.key.encode()
+        digests = [row.digest(feature, length, key)[-size:] for feature, _ in pairs]
+        if self.bit_order == "little":
+            digests = [digest[::-1] for digest in digests]
+        return ballots.plain_votes(ballots.digest_bits(digests, self.bits), [weight for _, weight in pairs])
+
+    def selected(self, votes: npt.NDArray[Any]) -> list[int]:
+        """The bits that *votes* set, lowest first."""
+        if self.select == "sign":
+            return [int(bit) for bit in np.flatnonzero(votes >= 0 if self.tie == "one" else votes > 0)]
+        choose, count = _selection(self.select, self.bits)
+        return sorted(int(bit) for bit in choose(votes, count))
 
     def normalized(self, text: str) -> str:
         """The text as features are cut from it."""
