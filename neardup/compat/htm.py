@@ -117,9 +117,7 @@ class SimHashDocumentEncoder:
     (97, 132)
     """
 
-    def __init__(
-        self, parameters: SimHashDocumentEncoderParameters | None = None, /, **named: Any
-    ) -> None:
+    def __init__(self, parameters: SimHashDocumentEncoderParameters | None = None, /, **named: Any) -> None:
         self.initialize(replace(parameters or SimHashDocumentEncoderParameters(), **named))
 
     def initialize(self, parameters: SimHashDocumentEncoderParameters) -> None:
@@ -131,7 +129,9 @@ class SimHashDocumentEncoder:
         if parameters.sparsity > 0:
             share = np.float32(parameters.size) * np.float32(parameters.sparsity)
             active = math.floor(float(share) + 0.5)
-            parameters = replace(parameters, activeBits=active, sparsity=float(np.float32(parameters.sparsity)))
+            parameters = replace(
+                parameters, activeBits=active, sparsity=float(np.float32(parameters.sparsity))
+            )
         self._accept(parameters)
 
     def _accept(self, parameters: SimHashDocumentEncoderParameters) -> None:
@@ -213,7 +213,9 @@ class SimHashDocumentEncoder:
         facts: dict[str, Any] = asdict(self.parameters)
         ours = {name: facts.pop(name) for name in ("corrected", "order")}
         facts["excludes"] = list(facts["excludes"])
-        facts["vocabulary"] = [{"key": key, "value": facts["vocabulary"][key]} for key in sorted(facts["vocabulary"])]
+        facts["vocabulary"] = [
+            {"key": key, "value": facts["vocabulary"][key]} for key in sorted(facts["vocabulary"])
+        ]
         ordered = {"name": NAME, **{name: facts[name] for name in sorted(facts)}}
         ordered.update((name, value) for name, value in ours.items() if value)
         return json.dumps(ordered, indent=4, ensure_ascii=False)

@@ -56,8 +56,8 @@ WEIGHTS = _rows(
         "log-df": "as log, times a weight that falls with the feature's document frequency: 32 up to "
         "max(16, isqrt(documents) // 3) documents, less by a factor sqrt(2) a doubling, 0 for a feature "
         "of one document; without a fitted table the same as log",
-        "simhash-2": "as count; given weights as simhash 2.x has them: a plain feature repeats the weight before "
-        "it, a negative integer only lowers the total, other numbers are added in float64",
+        "simhash-2": "as count; given weights as simhash 2.x has them: a plain feature repeats the weight "
+        "before it, a negative integer only lowers the total, other numbers are added in float64",
         "simhash-1": "as count; given weights as simhash 1.x has them: numbers are added in float64",
         "abstain": "as count; the zeros before the first 1 of a hash do not vote",
     },
@@ -100,7 +100,9 @@ FEATURES: Registry[Part] = Registry(
             "each kind with a hash of its own",
         ),
         # For compatibility, cut in Python.
-        "tokens": lambda: Part("tokens", "what stands between white space, as the HTM encoder splits", tokens),
+        "tokens": lambda: Part(
+            "tokens", "what stands between white space, as the HTM encoder splits", tokens
+        ),
         "pbtk-chars": _shingles("pbtk-chars", "runs of N characters as pbtk cuts them", char_shingles),
         "pbtk-words": _shingles("pbtk-words", "runs of N words as pbtk cuts them", word_shingles),
         "vector": lambda: Part("vector", "the numbers of a vector, such as an embedding"),

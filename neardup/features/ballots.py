@@ -1,7 +1,7 @@
 """Ballots: how given weights count where an original does not plainly add them.
 
-The plain rule is in the core: every weight is an integer, for a bit or against it. An original's rule works on
-a matrix with a row for each feature and a column for each bit, lowest first. None of them depends on the
+The plain rule is in the core: every weight is an integer, for a bit or against it. An original's rule works
+on a matrix with a row for each feature and a column for each bit, lowest first. None of them depends on the
 hash, so they also serve hash functions that a caller brings along.
 """
 
@@ -149,7 +149,7 @@ def _votes_of_2(bits: Bits, weights: Sequence[Any]) -> npt.NDArray[Any]:
             ones += _repeated(bits, weights, batch)
             batch = []
     ones += _repeated(bits, weights, batch)
-    return ones - total / 2
+    return np.asarray(ones - total / 2)
 
 
 def _repeated(bits: Bits, weights: Sequence[Any], rows: list[int]) -> npt.NDArray[Any]:
@@ -164,7 +164,24 @@ def _votes_of_qyoki(bits: Bits, weights: Sequence[Any]) -> npt.NDArray[Any]:
     # The original writes a hash without its leading zeros and pads with votes of 0.
     voted = np.logical_or.accumulate(bits[:, ::-1], axis=1)[:, ::-1]
     signs = np.where(bits, 1, -1) * voted
-    return signs.T @ np.asarray(weights, dtype=np.int64)
+    return np.asarray(signs.T @ np.asarray(weights, dtype=np.int64))
+
+
+def text_votes(hashes: Sequence[str], width: int) -> npt.NDArray[np.int64]:
+    """The votes of hashes written as digits, highest first: 1 is for a bit, any other character against it;
+    a bit in front of a short hash gets no vote from it.
+
+    >>> text_votes(["0101", "11"], 4).tolist()
+    [-1, 1, 0, 2]
+    """
+    votes = np.zeros(width, dtype=np.int64)
+    for hash in hashes:
+        if len(hash) > width:
+            raise InvalidValue(f"a hash of {len(hash)} digits is too long for a fingerprint of {width} bits")
+        if hash:
+            ones = np.frombuffer(hash.encode("utf-32-le"), dtype="<u4") == ord("1")
+            votes[width - len(hash) :] += np.where(ones, 1, -1)
+    return votes
 
 
 SIMHASH_1: Final = Ballot(_pairs_of_1, _votes_of_1, lambda weights: all(map(_is_whole, weights)))

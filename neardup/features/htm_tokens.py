@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from neardup.errors import InvalidValue
 
@@ -34,10 +35,12 @@ class TokenRules:
     """A ceiling of c keeps c occurrences, not c - 1; a letter is a character, not a byte."""
 
     @classmethod
-    def of(cls, excludes: Iterable[str], vocabulary: Mapping[str, int], **rules: bool | int) -> TokenRules:
+    def of(cls, excludes: Iterable[str], vocabulary: Mapping[str, int], **rules: Any) -> TokenRules:
         """From texts; of vocabulary entries that differ in case only, the later in byte order counts."""
         plain = cls(**rules)
-        known = {plain.folded(token): weight for token, weight in sorted(vocabulary.items(), key=_bytes_first)}
+        known = {
+            plain.folded(token): weight for token, weight in sorted(vocabulary.items(), key=_bytes_first)
+        }
         return cls(excludes=frozenset(map(plain.folded, excludes)), vocabulary=known, **rules)
 
     def folded(self, token: str) -> bytes:
@@ -93,9 +96,7 @@ class TokenRules:
 def check_rules(floor: int, ceiling: int, orphans: bool, vocabulary: Mapping[str, int]) -> None:
     """Raise unless the rules fit each other, in the words of the original."""
     if floor and ceiling and ceiling <= floor:
-        raise InvalidValue(
-            "Argument 'frequencyCeiling' should be greater than argument 'frequencyFloor'."
-        )
+        raise InvalidValue("Argument 'frequencyCeiling' should be greater than argument 'frequencyFloor'.")
     if orphans and not vocabulary:
         raise InvalidValue("Argument 'encodeOrphans' requires argument 'vocabulary'.")
 

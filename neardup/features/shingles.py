@@ -88,12 +88,7 @@ def _cleaned(text: str, clean: str, collapse: bool) -> str:
         if letter in removed:
             # A removed character leaves a space where it stood between two others; for one of several
             # bytes the original takes its own second byte for its neighbour.
-            space = (
-                0 < at < len(data) - 1
-                and data[at - 1] != 0x20
-                and data[at + 1] != 0x20
-                and letter != "'"
-            )
+            space = 0 < at < len(data) - 1 and data[at - 1] != 0x20 and data[at + 1] != 0x20 and letter != "'"
         else:
             if space:
                 out.append(" ")

@@ -77,7 +77,9 @@ def _slip(name: str) -> Hash:
     # of that program are stored somewhere.
     if name not in HASHES or HASHES.part(name).bits != 64 or name == "mix":
         raise InvalidValue(f"hash 'slip:{name}': write slip:HASH with a hash of 64 bits")
-    return Hash(f"slip:{name}", f"{name} with 8 of its 64 bits in use, as pbtk's published program has it", 64)
+    return Hash(
+        f"slip:{name}", f"{name} with 8 of its 64 bits in use, as pbtk's published program has it", 64
+    )
 
 
 def _shake256_htm(bits: str) -> Hash:

@@ -15,7 +15,6 @@ from neardup.schemes.model import Scheme
 __all__ = ["SCHEMES", "Scheme", "read", "scheme", "to_toml", "write"]
 
 
-
 def _simhash(name: str, width: int, tie: str, weights: str) -> Callable[[], Scheme]:
     return lambda: Scheme(
         name,
