@@ -12,6 +12,7 @@ mod distance;
 #[cfg(target_arch = "x86_64")]
 mod distance_avx512;
 mod features;
+mod foreign;
 mod frequencies;
 mod hash;
 mod join;
