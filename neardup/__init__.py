@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
     from neardup.pairs import join
+    from neardup.pipeline import Result, Settings, dedupe
     from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
 
@@ -29,14 +30,20 @@ _HOME = {
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
+    "Result": "neardup.pipeline",
+    "Settings": "neardup.pipeline",
+    "dedupe": "neardup.pipeline",
     "plan": "neardup.planner",
 }
 
 __all__ = [
     "Fingerprints",
     "NeardupError",
+    "Result",
     "Scheme",
+    "Settings",
     "components",
+    "dedupe",
     "distance",
     "format",
     "groups",
