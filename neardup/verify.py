@@ -61,7 +61,7 @@ class Rule:
     short_rare: int = 6500
     long: int = 140
     grey_middle: bool = False
-    middle_high: int = 9500
+    middle_high: int = 9600
     middle_words: int = 40
     passage: int = 10
     gap: int = 3
