@@ -23,9 +23,7 @@ pub fn level() -> Level {
         3 => Level::Avx512,
         _ => {
             let wanted = std::env::var("NEARDUP_SIMD").ok();
-            let found = wanted
-                .and_then(|name| parse(&name))
-                .map_or_else(best, |level| level.min(best()));
+            let found = wanted.and_then(|name| parse(&name)).map_or_else(best, |level| level.min(best()));
             LEVEL.store(found as u8, Ordering::Relaxed);
             found
         }
