@@ -1,6 +1,7 @@
 """Word diffs: complete, true, and never slow."""
 
 import time
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,9 @@ from neardup.diffs import excerpt, word_diff, words
 
 from .conftest import texts
 
-close = st.lists(st.sampled_from(["a", "b", "c", "lorem ", "ipsum ", "漢", "字", "\n", ", "]), max_size=60).map("".join)
+close = st.lists(
+    st.sampled_from(["a", "b", "c", "lorem ", "ipsum ", "漢", "字", "\n", ", "]), max_size=60
+).map("".join)
 
 
 @given(texts)
@@ -30,7 +33,7 @@ def test_same_steps_hold_the_same_words_and_steps_alternate(left: str, right: st
     for step in steps:
         if step.same:
             assert [word.rstrip() for word in step.left] == [word.rstrip() for word in step.right]
-    assert all(one.same != other.same for one, other in zip(steps, steps[1:], strict=False))
+    assert all(one.same != other.same for one, other in pairwise(steps))
 
 
 def test_equal_texts_are_one_step() -> None:
@@ -38,7 +41,9 @@ def test_equal_texts_are_one_step() -> None:
 
 
 def test_cjk_differs_by_character() -> None:
-    changes = [(step.left, step.right) for step in word_diff("北京大学の図書館", "北京大学の美術館") if not step.same]
+    changes = [
+        (step.left, step.right) for step in word_diff("北京大学の図書館", "北京大学の美術館") if not step.same
+    ]
     assert changes == [(("図", "書"), ("美", "術"))]
 
 
@@ -62,4 +67,7 @@ def test_an_excerpt_accounts_for_every_word() -> None:
     shown = excerpt(word_diff(left, right))
     assert sum(one.left_cut + len(one.left.split()) for one in shown) == 5000
     assert sum(one.right_cut + len(one.right.split()) for one in shown) == 4999
-    assert [(one.left, one.right) for one in shown if one.op == "change"] == [("w2500 ", "changed "), ("w4000 ", "")]
+    assert [(one.left, one.right) for one in shown if one.op == "change"] == [
+        ("w2500 ", "changed "),
+        ("w4000 ", ""),
+    ]
