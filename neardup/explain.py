@@ -17,7 +17,7 @@ KINDS = {0: "text", 1: "word", 2: "character", 3: "pair of characters", 4: "run 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A feature of other weight in the two texts: occurrences, documents that have it, its part of the gap."""
+    """A feature that weighs more in one text: occurrences, documents that have it, its part of the gap."""
 
     kind: str
     text: str
