@@ -349,8 +349,12 @@ class _Log:
         except OSError as error:
             raise LimitReached(f"cannot write the log {self._path!r}: {error.strerror}") from None
         self._file = os.fdopen(handle, "wb")
-        self.write(log=LOG, neardup=__version__, action=plan.action)
-        sync_folder(os.path.dirname(self._path))
+        try:
+            self.write(log=LOG, neardup=__version__, action=plan.action)
+            sync_folder(os.path.dirname(self._path))
+        except BaseException:
+            self._file.close()
+            raise
 
     def write(self, **cells: Any) -> None:
         self._file.write(orjson.dumps(cells, option=orjson.OPT_APPEND_NEWLINE))

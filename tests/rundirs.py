@@ -10,17 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup as nd
+from neardup.runs import COLUMNS
 from neardup.sources import path_id
 
-ANNOTATIONS = pa.schema(
-    [("id", pa.string()), ("cluster", pa.string()), ("keep", pa.bool_()), ("duplicate_of", pa.string())]
-    + [("distance", pa.int32()), ("similarity", pa.float64())]
-)
-EVIDENCE = pa.schema(
-    [("keeper", pa.string()), ("id", pa.string()), ("distance", pa.int32()), ("similarity", pa.float64())]
-    + [("common", pa.float64()), ("rare", pa.float64()), ("accepted", pa.bool_()), ("rule", pa.string())]
-    + [("scheme", pa.string()), ("radius", pa.int32())]
-)
+TYPES = {"keep": pa.bool_(), "accepted": pa.bool_(), "distance": pa.int32(), "radius": pa.int32()}
+TYPES |= dict.fromkeys(("similarity", "common", "rare"), pa.float64())
+
+
+def schema_of(name: str) -> pa.Schema:
+    """The schema of a file of a run."""
+    return pa.schema([(column, TYPES.get(column, pa.string())) for column in COLUMNS[name]])
 
 
 def make_run(
@@ -45,8 +44,8 @@ def make_run(
             proofs.append([keeper, id, 5, similarity, 0.8, 0.7, True, "revision", scheme.digest, 42])
     for keeper, id in rejected:
         proofs.append([keeper, id, 40, 0.5, 0.1, 0.0, False, "too different", scheme.digest, 42])
-    _write(folder / "annotations.parquet", rows, ANNOTATIONS)
-    _write(folder / "evidence.parquet", sorted(proofs), EVIDENCE)
+    _write(folder / "annotations.parquet", rows)
+    _write(folder / "evidence.parquet", sorted(proofs))
     manifest = {
         "neardup": nd.__version__,
         "scheme": {**scheme.facts(), "digest": scheme.digest},
@@ -73,10 +72,15 @@ def input_row(path: str) -> dict[str, Any]:
 
 def output_row(path: Path) -> dict[str, Any]:
     """What a manifest says of an output."""
-    return {"name": path.name, "bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    return {
+        "name": path.name,
+        "bytes": path.stat().st_size,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+    }
 
 
-def _write(path: Path, rows: list[list[Any]], schema: pa.Schema) -> None:
+def _write(path: Path, rows: list[list[Any]]) -> None:
+    schema = schema_of(path.name)
     columns = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in schema]
     arrays = [pa.array(column, item.type) for column, item in zip(columns, schema, strict=True)]
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)

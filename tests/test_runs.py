@@ -112,7 +112,9 @@ def test_apply_refuses_inputs_that_changed_or_were_not_judged(tmp_path: Path, co
         Run("out").source()
 
 
-def test_explain_uses_the_evidence_of_a_run(tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_uses_the_evidence_of_a_run(
+    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
     assert cli(["explain", "a", "b", "--run", "out"]) == 0
     shown = capsys.readouterr().out
@@ -125,7 +127,9 @@ def test_explain_uses_the_evidence_of_a_run(tmp_path: Path, corpus: str, capsys:
     assert cli(["explain", "a", "nobody", "--run", "out"]) == 2
 
 
-def test_explain_fits_a_fitted_scheme_again(tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_fits_a_fitted_scheme_again(
+    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
     fitted = nd.scheme("text").fit(list(TEXTS.values()))
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -137,7 +141,9 @@ def test_explain_fits_a_fitted_scheme_again(tmp_path: Path, corpus: str, capsys:
     assert not any("changed" in note for note in facts["notes"])
 
 
-def test_explain_two_files_never_commands_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_two_files_never_commands_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "one.txt").write_text("plain \x1b[31mred\x07 text\nwith lines")
     (tmp_path / "two.txt").write_text("plain \x1b[32mgreen text\nwith lines")
     assert cli(["explain", str(tmp_path / "one.txt"), str(tmp_path / "two.txt")]) == 0
