@@ -401,7 +401,9 @@ def _selection(select: str, bits: int) -> tuple[Select, int]:
     count = plain_number(argument, 1, bits - 1)
     if name not in SELECTIONS or count is None:
         known = ", ".join(f"'{known}:N'" for known in SELECTIONS)
-        raise InvalidValue(f"select {shown(select)} is neither 'sign' nor {known} with N from 1 to {bits - 1}")
+        raise InvalidValue(
+            f"select {shown(select)} is neither 'sign' nor {known} with N from 1 to {bits - 1}"
+        )
     return SELECTIONS[name].choose, count
 
 
