@@ -113,6 +113,26 @@ impl Recipe {
         &counts.found
     }
 
+    /// What identifies the normalised text, or None where there is no information in it. The
+    /// different features are left in the scratch, for `different`.
+    pub fn survey(&self, text: &str, scratch: &mut Scratch, features: bool) -> Option<u128> {
+        scratch.counts.clear();
+        let ascii = self.normalization.apply(text, &mut scratch.text);
+        let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
+        if !self.cut_normalized(ascii, scratch) {
+            return None;
+        }
+        if features {
+            self.count_different(scratch);
+        }
+        Some(content)
+    }
+
+    /// The hashes of the different features that `survey` left behind.
+    pub fn different<'a>(&self, scratch: &'a Scratch) -> impl Iterator<Item = u64> + 'a {
+        scratch.counts.found.iter().map(|feature| feature.hash)
+    }
+
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
     pub fn listed(&self, text: &str, scratch: &mut Scratch) -> Vec<(u8, String, u64)> {
         let mut all = Vec::new();
@@ -161,6 +181,10 @@ impl Recipe {
     /// Cut the text into parts; false where there is nothing that could vote.
     fn cut(&self, text: &str, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
+        self.cut_normalized(ascii, scratch)
+    }
+
+    fn cut_normalized(&self, ascii: bool, scratch: &mut Scratch) -> bool {
         let informative = self.empty != Empty::None
             || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));

@@ -12,7 +12,7 @@ from neardup.registry import Registry
 from neardup.schemes.files import read, to_toml, write
 from neardup.schemes.model import Scheme
 
-__all__ = ["SCHEMES", "Scheme", "read", "scheme", "to_toml", "write"]
+__all__ = ["SCHEMES", "Scheme", "read", "scheme", "summaries", "to_toml", "write"]
 
 
 def _simhash(name: str, width: int, tie: str, weights: str) -> Callable[[], Scheme]:
@@ -45,9 +45,7 @@ def _htm(name: str, hash: str, select: str) -> Callable[[], Scheme]:
 SCHEMES: Registry[Scheme] = Registry(
     "scheme",
     {
-        # The default: quality first. Fit it on the collection; unfitted it weighs by occurrence only.
         "text": lambda: Scheme("text", features="mixed:4", weights="log-df", bits=128),
-        # The workhorses: speed first.
         "chars": lambda n: Scheme(f"chars:{n}", features=f"chars:{n}"),
         "words": lambda n: Scheme(f"words:{n}", features=f"words:{n}"),
         # The five originals (docs/compat): their ties, empty texts and bit orders are theirs, not ours.
@@ -78,17 +76,41 @@ SCHEMES: Registry[Scheme] = Registry(
             empty="votes",
             form="bits",
         ),
-        # Embeddings.
         "vector": lambda: Scheme(
             "vector", normalize="none", features="vector", hash="projection:0", bits=256
         ),
     },
 )
 
+# What each row is for, in one line.
+_SUMMARIES = {
+    "text": "the default: any language, weighted; fit it on the collection",
+    "chars": "chars:N, every run of N characters counts alike; the fastest",
+    "words": "words:N, every run of N words counts alike",
+    "vector": "signs of seeded random projections, for embeddings",
+    "simhash": "the PyPI package simhash from 2.0 on",
+    "simhash-1.8": "the PyPI package simhash 1.8 to 1.11",
+    "simhash-1.3": "the PyPI package simhash 1.3 to 1.7",
+    "simhash-1.1": "the PyPI package simhash 1.1",
+    "jobs": "the PyPI package simhash as a jobs site uses it",
+    "pbtk": "the Go library pbtk, as its document describes it",
+    "pbtk-published": "the Go library pbtk, as its program computes it: 8 of 64 bits are used",
+    "htm": "the document encoder of htm.core",
+    "htm-corrected": "the document encoder of htm.core without its faults",
+    "news": "the news clustering module: ASCII words",
+    "news-unicode": "the news clustering module with the words of every script",
+    "qyoki": "the image and document SimHash project",
+}
+
 _OVERRIDES = {item.name for item in fields(Scheme)} - {"frequencies"}
 
 
-def scheme(name: str | os.PathLike[str] | Scheme, **overrides: Any) -> Scheme:
+def summaries() -> dict[str, str]:
+    """Every row of the table and what it is for."""
+    return {name: _SUMMARIES[name] for name in sorted(SCHEMES)}
+
+
+def scheme(name: str | os.PathLike[str] | Scheme, /, **overrides: Any) -> Scheme:
     """The scheme of that name, or in that file, with other values for some of its fields.
 
     >>> scheme("text", bits=64).bits, scheme("chars:3").features

@@ -180,7 +180,8 @@ class Scheme:
         return parts
 
     @cached_property
-    def _recipe(self) -> _native.Recipe:
+    def recipe(self) -> _native.Recipe:
+        """The scheme as the core runs it."""
         return _native.Recipe(
             normalize=self.normalize,
             features="words:1" if self._features.cut else self._features.name,
@@ -225,12 +226,12 @@ class Scheme:
             return self._of_features(document)
         if not self._direct:
             return self._of_features(self._cut(document) or ([""] if self.empty == "feature" else []))
-        return _joined(self._recipe.fingerprint_one(document))
+        return _joined(self.recipe.fingerprint_one(document))
 
     def _cut(self, text: str) -> list[str]:
         if self._features.cut:
-            return self._features.cut(self._recipe.normalized(text))
-        return [feature for _, feature, _ in self._recipe.features(text)]
+            return self._features.cut(self.recipe.normalized(text))
+        return [feature for _, feature, _ in self.recipe.features(text)]
 
     def _of_features(self, features: Features) -> int | None:
         ballot = self._weights.ballot
@@ -238,18 +239,18 @@ class Scheme:
         if not weighted and self.empty == "none":
             return None
         if self.select != "sign":
-            return sum(1 << bit for bit in self.selected(self._recipe.votes(weighted)))
+            return sum(1 << bit for bit in self.selected(self.recipe.votes(weighted)))
         if ballot is not None:
             weights = [weight for _, weight in weighted]
             if not ballot.plain(weights):
                 tie_gives_one = self.tie == "one"
                 return ballots.fingerprint(self._hash_bits(weighted), weights, ballot, tie_gives_one)
             weighted = weighted_features(weighted)
-        return _joined(self._recipe.fingerprint_of_features(weighted))
+        return _joined(self.recipe.fingerprint_of_features(weighted))
 
     def _hash_bits(self, weighted: list[tuple[str, Any]]) -> ballots.Bits:
         """A row of bits for each feature, lowest first."""
-        rows = [self._recipe.votes([(_encodable(feature), 1)]) > 0 for feature, _ in weighted]
+        rows = [self.recipe.votes([(_encodable(feature), 1)]) > 0 for feature, _ in weighted]
         return np.array(rows, dtype=bool).reshape(-1, self.bits)
 
     def fingerprints(self, documents: Any, *, threads: int | None = None) -> Fingerprints:
@@ -275,9 +276,9 @@ class Scheme:
     def _batch(self, batch: Any, threads: int | None) -> tuple[Any, Any]:
         if self._direct:
             if not isinstance(batch, list):
-                return self._recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
+                return self.recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
             if all(isinstance(item, str) for item in batch):
-                return self._recipe.fingerprints_of_strings(batch, threads)
+                return self.recipe.fingerprints_of_strings(batch, threads)
         items = batch if isinstance(batch, list) else batch.to_pylist()
         prints = Fingerprints.of(
             (None if item is None else self.fingerprint(item) for item in items), self.bits
@@ -307,9 +308,9 @@ class Scheme:
                 f"scheme {self.name!r} has weights {self.weights!r}, which use no document frequencies"
             )
         if isinstance(batch, list):
-            self._recipe.count_strings(batch, table, threads)
+            self.recipe.count_strings(batch, table, threads)
         else:
-            self._recipe.count_arrow(arrow_chunk(batch), table, threads)
+            self.recipe.count_arrow(arrow_chunk(batch), table, threads)
 
     def __add__(self, other: Scheme) -> Scheme:
         """Two schemes fitted on parts of a collection, as if fitted on the whole."""
@@ -317,10 +318,7 @@ class Scheme:
             return NotImplemented
         if self.frequencies is None or other.frequencies is None:
             raise InvalidValue("only fitted schemes can be added; call fit first")
-        if (
-            replace(self, frequencies=None, name="").digest
-            != replace(other, frequencies=None, name="").digest
-        ):
+        if replace(self, frequencies=None).digest != replace(other, frequencies=None).digest:
             raise InvalidValue(
                 f"cannot add schemes {self.name!r} and {other.name!r}: they differ in more than their tables"
             )
@@ -335,7 +333,7 @@ class Scheme:
     def votes(self, features: Features) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Weight for minus weight against, a bit at a time, lowest bit first."""
         self._needs_text()
-        return self._recipe.votes(weighted_features(features))
+        return self.recipe.votes(weighted_features(features))
 
     def votes_of_bytes(self, features: Iterable[tuple[bytes, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The same for features that need not be text."""
@@ -358,12 +356,12 @@ class Scheme:
     def normalized(self, text: str) -> str:
         """The text as features are cut from it."""
         self._needs_text()
-        return self._recipe.normalized(_text(text))
+        return self.recipe.normalized(_text(text))
 
     def feature_list(self, text: str) -> list[tuple[int, str, int]]:
         """Every feature of a text in order: its kind, its text, its 64-bit hash."""
         self._needs_text()
-        return self._recipe.features(_text(text))
+        return self.recipe.features(_text(text))
 
     def save(self, path: Any) -> None:
         """Write it to a file that `nd.scheme` reads: TOML, with the table behind it where it is fitted."""

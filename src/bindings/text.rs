@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
+use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::texts::{ArrowChunk, Texts, strings};
 use crate::features::Features;
@@ -15,10 +15,9 @@ use crate::hash::Hash;
 use crate::normalize::Normalization;
 use crate::parallel;
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
-use crate::simd;
 
 /// Above this many bytes of text a call looks for Ctrl-C.
-const LONG: usize = 1 << 20;
+pub(super) const LONG: usize = 1 << 20;
 /// Bytes of text that a thread takes at a time.
 const PIECE: usize = 1 << 16;
 
@@ -26,13 +25,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeRecipe>()?;
     module.add_class::<NativeFrequencies>()?;
     module.add_function(wrap_pyfunction!(digest, module)?)?;
-    module.add_function(wrap_pyfunction!(simd_level, module)?)?;
-    module.add_function(wrap_pyfunction!(set_simd, module)?)?;
     Ok(())
 }
 
 /// How many texts make a piece of work.
-fn piece_of(texts: &Texts<'_>) -> usize {
+pub(super) fn piece_of(texts: &Texts<'_>) -> usize {
     let mean = texts.bytes / texts.items.len().max(1) + 1;
     (PIECE / mean).clamp(1, 1024)
 }
@@ -40,7 +37,7 @@ fn piece_of(texts: &Texts<'_>) -> usize {
 type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
-pub struct NativeRecipe(Recipe);
+pub struct NativeRecipe(pub(super) Recipe);
 
 #[pymethods]
 impl NativeRecipe {
@@ -60,7 +57,7 @@ impl NativeRecipe {
         empty: &str,
         frequencies: Option<PyRef<'_, NativeFrequencies>>,
     ) -> PyResult<NativeRecipe> {
-        let unknown = |kind: &str, name: &str| PyValueError::new_err(format!("unknown {kind} {name:?}"));
+        let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
         Ok(NativeRecipe(Recipe {
             normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
             features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
@@ -135,7 +132,7 @@ impl NativeRecipe {
             self.0.weighted_votes(&borrowed, &mut Scratch::default())
         });
         let sums: Option<Vec<i64>> = ones.iter().map(|sum| i64::try_from(2 * sum - total).ok()).collect();
-        let sums = sums.ok_or_else(|| PyValueError::new_err("the sum of the weights does not fit 64 bits"))?;
+        let sums = sums.ok_or_else(|| InvalidValue::new_err("the sum of the weights does not fit 64 bits"))?;
         Ok(sums.into_pyarray(py))
     }
 
@@ -192,8 +189,8 @@ impl NativeRecipe {
                 .items
                 .chunks(piece)
                 .zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
-            let threads = parallel::threads(threads).min(count.div_ceil(piece));
-            parallel::each(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
+            let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
+            parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
                 for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
                     if let Some(text) = text {
                         *valid = recipe.fingerprint(text, scratch, print);
@@ -216,9 +213,9 @@ impl NativeRecipe {
         into.frozen = Default::default();
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let threads = parallel::threads(threads).min(texts.items.len().div_ceil(piece));
+            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
             let counted = &*table;
-            parallel::each(
+            parallel::drain(
                 texts.items.chunks(piece),
                 threads,
                 cancel,
@@ -238,8 +235,8 @@ impl NativeRecipe {
 
 #[pyclass(name = "Frequencies", module = "neardup._native")]
 pub struct NativeFrequencies {
-    table: Frequencies,
-    frozen: std::sync::OnceLock<Arc<Frozen>>,
+    pub(super) table: Frequencies,
+    pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
 }
 
 impl NativeFrequencies {
@@ -247,7 +244,7 @@ impl NativeFrequencies {
         NativeFrequencies { table, frozen: Default::default() }
     }
 
-    fn frozen(&self) -> Arc<Frozen> {
+    pub(super) fn frozen(&self) -> Arc<Frozen> {
         self.frozen.get_or_init(|| Arc::new(self.table.freeze())).clone()
     }
 }
@@ -293,7 +290,7 @@ impl NativeFrequencies {
 
     fn merge(&mut self, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
         self.frozen = Default::default();
-        self.table.merge(&other.table).map_err(PyValueError::new_err)
+        self.table.merge(&other.table).map_err(InvalidValue::new_err)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -303,7 +300,7 @@ impl NativeFrequencies {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
         let table = py.detach(|| Frequencies::from_bytes(data));
-        table.map(NativeFrequencies::with).map_err(PyValueError::new_err)
+        table.map(NativeFrequencies::with).map_err(InvalidValue::new_err)
     }
 }
 
@@ -317,25 +314,11 @@ fn digest<'py>(
     size: usize,
     key: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let kind = Hash::parse(hash, key).ok_or_else(|| PyValueError::new_err(format!("unknown hash {hash:?}")))?;
+    let kind = Hash::parse(hash, key).ok_or_else(|| InvalidValue::new_err(format!("unknown hash {hash:?}")))?;
     if kind.bits().is_some_and(|bits| size > bits / 8) {
-        return Err(PyValueError::new_err(format!("a {hash} digest has no {size} bytes")));
+        return Err(InvalidValue::new_err(format!("a {hash} digest has no {size} bytes")));
     }
     let mut out = vec![0; size];
     kind.digest(data, &mut out);
     Ok(PyBytes::new(py, &out))
-}
-
-/// The instruction level in force: scalar, avx2 or avx512.
-#[pyfunction]
-fn simd_level() -> &'static str {
-    simd::name(simd::level())
-}
-
-/// Force an instruction level; the one then in force (a machine may not have the one asked for).
-#[pyfunction]
-fn set_simd(level: &str) -> PyResult<&'static str> {
-    let level = simd::parse(level)
-        .ok_or_else(|| PyValueError::new_err(format!("unknown level {level:?}; known: scalar, avx2, avx512")))?;
-    Ok(simd::name(simd::set_level(level)))
 }
