@@ -6,6 +6,7 @@ Draws docs/compat/htm-order.svg: python benchmarks/htm_order.py
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean
 
@@ -71,12 +72,14 @@ def draw(curves: dict[str, tuple[str, Curve]]) -> str:
     for count in range(0, TOKENS + 1, 4):
         x, _ = place(count, 0).split(",")
         lines.append(f'<text x="{x}" y="{height - 32}" text-anchor="middle">{count}</text>')
-    lines.append(f'<text x="{left}" y="{height - 10}">changed tokens of {TOKENS}; y: common active bits</text>')
+    caption = f"changed tokens of {TOKENS}; upwards: common active bits"
+    lines.append(f'<text x="{left}" y="{height - 10}">{caption}</text>')
     for row, (name, (style, curve)) in enumerate(curves.items()):
         points = " ".join(place(x, y) for x, y in curve)
         lines.append(f'<polyline points="{points}" fill="none" stroke-width="2" {style}/>')
         y = top + 20 + 22 * row
-        lines.append(f'<line x1="{width - 160}" y1="{y}" x2="{width - 130}" y2="{y}" stroke-width="2" {style}/>')
+        ends = f'x1="{width - 160}" y1="{y}" x2="{width - 130}" y2="{y}"'
+        lines.append(f'<line {ends} stroke-width="2" {style}/>')
         lines.append(f'<text x="{width - 124}" y="{y + 4}">{name}</text>')
     return "\n".join([*lines, "</svg>"]) + "\n"
 
@@ -90,7 +93,7 @@ def main() -> None:
     }
     for name, (_, curve) in curves.items():
         print(name, " ".join(f"{share:.3f}" for _, share in curve))
-        assert all(left >= right - 0.02 for (_, left), (_, right) in zip(curve, curve[1:], strict=False)), name
+        assert all(left >= right - 0.02 for (_, left), (_, right) in pairwise(curve)), name
     TARGET.write_text(draw(curves))
 
 
