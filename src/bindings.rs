@@ -3,10 +3,12 @@
 use pyo3::prelude::*;
 
 mod hamming;
+mod index;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     hamming::register(module)?;
+    index::register(module)?;
     Ok(())
 }

@@ -6,9 +6,13 @@ mod bindings;
 
 // The Hamming engine.
 pub mod cluster;
+pub mod column;
 pub mod distance;
 #[cfg(target_arch = "x86_64")]
 mod distance_avx512;
+pub mod ids;
+pub mod index;
+pub mod index_file;
 pub mod join;
 pub mod keys;
 pub mod parallel;
