@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from neardup.fingerprints import Fingerprints, format, parse
     from neardup.pairs import join
     from neardup.planner import plan
+    from neardup.schemes import Scheme, scheme
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,8 @@ _HOME = {
     "Fingerprints": "neardup.fingerprints",
     "format": "neardup.fingerprints",
     "parse": "neardup.fingerprints",
+    "Scheme": "neardup.schemes",
+    "scheme": "neardup.schemes",
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
@@ -32,6 +35,7 @@ _HOME = {
 __all__ = [
     "Fingerprints",
     "NeardupError",
+    "Scheme",
     "components",
     "distance",
     "format",
@@ -39,6 +43,7 @@ __all__ = [
     "join",
     "parse",
     "plan",
+    "scheme",
     "similarity",
 ]
 

@@ -1,11 +1,107 @@
 """The native core: batches in, numpy out. Use the Python functions; these are their loops."""
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 __version__: str
+
+def digest(hash: str, data: bytes, size: int, key: bytes | None = None) -> bytes:
+    """The first *size* bytes of the digest of *data*."""
+
+@final
+class Frequencies:
+    """In how many documents each feature was seen, by its 64-bit hash."""
+
+    def __init__(self, max_features: int = ...) -> None: ...
+    @property
+    def documents(self) -> int: ...
+    @property
+    def features(self) -> int | None:
+        """How many different features; None once it is a sketch."""
+    @property
+    def max_features(self) -> int: ...
+    @property
+    def knee(self) -> int:
+        """Up to this frequency a feature is rare and keeps its whole weight."""
+    @property
+    def digest(self) -> str: ...
+    def get(self, hash: int) -> int:
+        """In how many documents the feature was seen; 0 also stands for 1."""
+    def merge(self, other: Frequencies) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> Frequencies: ...
+
+@final
+class Recipe:
+    """A scheme as the core runs it."""
+
+    def __init__(
+        self,
+        *,
+        normalize: str,
+        features: str,
+        weights: str,
+        hash: str,
+        key: bytes | None,
+        bits: int,
+        digest_slice: str,
+        bit_order: str,
+        tie: str,
+        empty: str,
+        frequencies: Frequencies | None,
+    ) -> None: ...
+    def fingerprint_one(self, text: str) -> list[int] | None: ...
+    def fingerprints_of_strings(
+        self, texts: list[str], threads: int | None
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
+    def fingerprints_of_arrow(
+        self, chunk: dict[str, Any], threads: int | None
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
+    def fingerprint_of_features(self, features: list[tuple[str, int]]) -> list[int] | None: ...
+    def votes(self, features: list[tuple[str, int]]) -> npt.NDArray[np.int64]: ...
+    def normalized(self, text: str) -> str: ...
+    def features(self, text: str) -> list[tuple[int, str, int]]: ...
+    def count_strings(self, texts: list[str], into: Frequencies, threads: int | None) -> None: ...
+    def count_arrow(self, chunk: dict[str, Any], into: Frequencies, threads: int | None) -> None: ...
+
+def survey(
+    recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, threads: int | None
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """128 bits that identify each normalised text, and whether there is information in it; the
+    features are counted into *frequencies*."""
+
+@final
+class Verifier:
+    """Measures and judges pairs of documents, whose texts were set aside."""
+
+    def __init__(
+        self, recipe: Recipe, frequencies: Frequencies | None, documents: int, path: str, memory: int
+    ) -> None: ...
+    def add(self, numbers: npt.NDArray[np.int64], chunk: dict[str, Any]) -> None:
+        """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
+    def measure(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint32]:
+        """Plain, common and rare similarity, shared features, and all of each side, a row a pair."""
+    def set_neighbours(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        plain: npt.NDArray[np.uint32],
+        same: int,
+    ) -> None: ...
+    def judge(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        rule: dict[str, Any],
+        threads: int | None,
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+        """The reason of each pair's verdict, and its plain, common and rare similarity."""
+    def text(self, document: int) -> str: ...
 
 # The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
 

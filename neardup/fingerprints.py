@@ -56,7 +56,7 @@ class Fingerprints:
         block = np.asarray(words)
         if block.dtype != np.dtype(np.uint64):
             raise InvalidType(
-                f"fingerprints must be a uint64 array, not {block.dtype}; use .astype('uint64') or Fingerprints.of"
+                f"fingerprints must be a uint64 array, not {block.dtype}; use Fingerprints.of for integers"
             )
         if block.ndim == 1:
             block = block.reshape(-1, 1)
@@ -64,13 +64,17 @@ class Fingerprints:
             raise InvalidValue(f"fingerprints must have shape (n,) or (n, words), not {block.shape}")
         width = check_bits(block.shape[1] * 64 if bits is None else bits)
         if (width + 63) // 64 != block.shape[1]:
-            raise InvalidValue(f"{width} bits need {(width + 63) // 64} words a fingerprint, not {block.shape[1]}")
+            raise InvalidValue(
+                f"{width} bits need {(width + 63) // 64} words a fingerprint, not {block.shape[1]}"
+            )
         if valid is None:
             flags = np.ones(len(block), dtype=bool)
         else:
             flags = np.asarray(valid)
             if flags.dtype != np.dtype(bool) or flags.shape != (len(block),):
-                raise InvalidValue(f"valid must be {len(block)} booleans, not {flags.dtype} of shape {flags.shape}")
+                raise InvalidValue(
+                    f"valid must be {len(block)} booleans, not {flags.dtype} of shape {flags.shape}"
+                )
         spare = block.shape[1] * 64 - width
         if spare and len(block) and int(block[:, -1].max()) >> (64 - spare):
             raise InvalidValue(f"a fingerprint has bits above its {width} bits")
@@ -90,7 +94,9 @@ class Fingerprints:
             block += b"\0" * size if value is None else check_value(value, width).to_bytes(size, "little")
             valid.append(value is not None)
         words = np.frombuffer(bytes(block), dtype="<u8").astype(np.uint64, copy=False)
-        return cls(words.reshape(len(valid), size // 8), bits=width, valid=np.array(valid, dtype=bool), digest=digest)
+        return cls(
+            words.reshape(len(valid), size // 8), bits=width, valid=np.array(valid, dtype=bool), digest=digest
+        )
 
     def __len__(self) -> int:
         return len(self.words)
@@ -144,7 +150,9 @@ class Fingerprints:
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
         if not isinstance(array, pa.FixedSizeBinaryArray) or array.type.byte_width % 8:
-            raise InvalidType(f"fingerprints must be fixed-size binary of whole 64-bit words, not {array.type}")
+            raise InvalidType(
+                f"fingerprints must be fixed-size binary of whole 64-bit words, not {array.type}"
+            )
         size = array.type.byte_width
         data = np.frombuffer(array.buffers()[1], dtype="<u8", count=(array.offset + len(array)) * size // 8)
         words = data.reshape(-1, size // 8)[array.offset :].astype(np.uint64)

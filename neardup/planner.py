@@ -30,9 +30,13 @@ class Plan:
 
     def __str__(self) -> str:
         exact = "exact" if self.recall == 1.0 else f"recall at least {self.recall:g}"
-        lines = [f"{self.method}: {self.rows} fingerprints of {self.bits} bits, radius {self.radius}, {exact}"]
+        lines = [
+            f"{self.method}: {self.rows} fingerprints of {self.bits} bits, radius {self.radius}, {exact}"
+        ]
         if self.method == "blocks":
-            cut = ", ".join(f"{bits} bits in {parts} parts, radius {radius}" for bits, radius, parts in self.blocks)
+            cut = ", ".join(
+                f"{bits} bits in {parts} parts, radius {radius}" for bits, radius, parts in self.blocks
+            )
             lines.append(f"  blocks: {cut}")
         if self.method != "brute":
             lines.append(

@@ -10,7 +10,7 @@ from neardup.errors import InvalidValue, UnknownName
 Part = TypeVar("Part")
 
 
-class Registry(Mapping[str, Part], Generic[Part]):
+class Registry(Generic[Part]):
     """Parts by name. A name may carry an argument after a colon: `chars:3`.
 
     >>> sizes = Registry("size", {"small": lambda: 1, "of": lambda n: int(n)})
@@ -37,8 +37,8 @@ class Registry(Mapping[str, Part], Generic[Part]):
             need = "takes no argument" if colon else "needs an argument"
             raise InvalidValue(f"{self.kind} {text!r}: {name!r} {need}") from None
 
-    def __getitem__(self, name: str) -> Part:
-        return self.part(name)
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)

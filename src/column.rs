@@ -30,11 +30,7 @@ number!(u8, u32, u64, i64);
 
 pub enum Column<T: Number> {
     Owned(Vec<T>),
-    Mapped {
-        map: Arc<Mmap>,
-        offset: usize,
-        count: usize,
-    },
+    Mapped { map: Arc<Mmap>, offset: usize, count: usize },
 }
 
 impl<T: Number> Column<T> {
@@ -45,15 +41,9 @@ impl<T: Number> Column<T> {
             return None;
         }
         if cfg!(target_endian = "big") {
-            return Some(Column::Owned(
-                map[offset..end].chunks_exact(T::SIZE).map(T::get).collect(),
-            ));
+            return Some(Column::Owned(map[offset..end].chunks_exact(T::SIZE).map(T::get).collect()));
         }
-        Some(Column::Mapped {
-            map: map.clone(),
-            offset,
-            count,
-        })
+        Some(Column::Mapped { map: map.clone(), offset, count })
     }
 
     #[inline(always)]

@@ -47,11 +47,7 @@ impl Ids {
             Ids::Numbers(numbers) => Id::Number(numbers.slice()[entry as usize]),
             Ids::Texts { bytes, ends } => {
                 let ends = ends.slice();
-                let start = if entry == 0 {
-                    0
-                } else {
-                    ends[entry as usize - 1] as usize
-                };
+                let start = if entry == 0 { 0 } else { ends[entry as usize - 1] as usize };
                 Id::Text(&bytes.slice()[start..ends[entry as usize] as usize])
             }
         }
@@ -60,14 +56,8 @@ impl Ids {
     /// Add an id; false if it is of the other kind.
     pub fn push(&mut self, id: Id<'_>) -> bool {
         if self.len() == 0 && matches!(id, Id::Text(_)) && !matches!(self, Ids::Texts { .. }) {
-            *self = Ids::Texts {
-                bytes: Column::default(),
-                ends: Column::default(),
-            };
-        } else if self.len() == 0
-            && matches!(id, Id::Number(_))
-            && matches!(self, Ids::Texts { .. })
-        {
+            *self = Ids::Texts { bytes: Column::default(), ends: Column::default() };
+        } else if self.len() == 0 && matches!(id, Id::Number(_)) && matches!(self, Ids::Texts { .. }) {
             *self = Ids::Counted(0);
         }
         match (&mut *self, id) {
@@ -95,10 +85,7 @@ impl Ids {
     /// Only the ids of these entries, in this order.
     pub fn only(&self, entries: impl Iterator<Item = u32>) -> Ids {
         let mut ids = match self {
-            Ids::Texts { .. } => Ids::Texts {
-                bytes: Column::default(),
-                ends: Column::default(),
-            },
+            Ids::Texts { .. } => Ids::Texts { bytes: Column::default(), ends: Column::default() },
             _ => Ids::Counted(0),
         };
         for entry in entries {
@@ -127,11 +114,7 @@ const NONE: u32 = u32::MAX;
 
 impl Lookup {
     pub fn of(ids: &Ids) -> Lookup {
-        let mut lookup = Lookup {
-            state: RandomState::new(),
-            last: HashMap::new(),
-            before: Vec::new(),
-        };
+        let mut lookup = Lookup { state: RandomState::new(), last: HashMap::new(), before: Vec::new() };
         lookup.extend(ids);
         lookup
     }

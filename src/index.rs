@@ -129,38 +129,24 @@ fn order_by_key<const W: usize>(key: &Key, rows: &[[u64; W]]) -> (Vec<u32>, Vec<
 }
 
 fn gathered<const W: usize>(rows: &[[u64; W]], order: &[u32]) -> Vec<Column<u64>> {
-    (0..W)
-        .map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect()))
-        .collect()
+    (0..W).map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect())).collect()
 }
 
 impl<const W: usize> Segment<W> {
-    fn build(
-        rows: Vec<[u64; W]>,
-        entries: Vec<u32>,
-        bits: usize,
-        radius: u32,
-        threads: usize,
-    ) -> Segment<W> {
+    fn build(rows: Vec<[u64; W]>, entries: Vec<u32>, bits: usize, radius: u32, threads: usize) -> Segment<W> {
         let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
         let probes = probes(&sample, rows.len(), W, radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
         let Some(first) = tables.first_mut() else {
             let order: Vec<u32> = (0..rows.len() as u32).collect();
-            return Segment {
-                planes: gathered(&rows, &order),
-                entries: Column::Owned(entries),
-                tables,
-            };
+            return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
         };
         let (bounds, order) = order_by_key(&first.key, &rows);
         first.bounds = Column::Owned(bounds);
         let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
         let sorted: Vec<[u64; W]> = order.iter().map(|&row| rows[row as usize]).collect();
         drop((rows, order));
-        let planes = (0..W)
-            .map(|word| Column::Owned(sorted.iter().map(|row| row[word]).collect()))
-            .collect();
+        let planes = (0..W).map(|word| Column::Owned(sorted.iter().map(|row| row[word]).collect())).collect();
         let others: Vec<&mut Table<W>> = tables[1..].iter_mut().collect();
         let size = others.len().div_ceil(threads.max(1)).max(1);
         let mut shares: Vec<Vec<&mut Table<W>>> = Vec::new();
@@ -176,11 +162,7 @@ impl<const W: usize> Segment<W> {
                 table.places = Column::Owned(order);
             }
         });
-        Segment {
-            planes,
-            entries,
-            tables,
-        }
+        Segment { planes, entries, tables }
     }
 
     pub fn len(&self) -> usize {
@@ -202,19 +184,14 @@ impl<const W: usize> Segment<W> {
                 let columns = start..(start + 4096).min(self.len());
                 pairs_between(queries, range.clone(), &planes, columns, radius, found);
                 for [query, place] in found.drain(..) {
-                    let far =
-                        distance(&row(queries, query as usize), &row(&planes, place as usize));
+                    let far = distance(&row(queries, query as usize), &row(&planes, place as usize));
                     hits(query, self.entries.slice()[place as usize], far);
                 }
             }
             return;
         }
         for (number, table) in self.tables.iter().enumerate() {
-            let planes = views::<W>(if number == 0 {
-                &self.planes
-            } else {
-                &table.planes
-            });
+            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
             let bounds = table.bounds.slice();
             let mut flight = [(0u32, 0u32); FLIGHT];
             let mut count = 0;
@@ -236,22 +213,11 @@ impl<const W: usize> Segment<W> {
                     let asked = row(queries, at);
                     for [_, index] in found.drain(..) {
                         let value = row(&planes, index as usize);
-                        if self.tables[..number]
-                            .iter()
-                            .any(|earlier| earlier.sees(&asked, &value))
-                        {
+                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
                             continue;
                         }
-                        let place = if number == 0 {
-                            index
-                        } else {
-                            table.places.slice()[index as usize]
-                        };
-                        hits(
-                            query,
-                            self.entries.slice()[place as usize],
-                            distance(&asked, &value),
-                        );
+                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
+                        hits(query, self.entries.slice()[place as usize], distance(&asked, &value));
                     }
                 }
             };
@@ -273,20 +239,11 @@ impl<const W: usize> Segment<W> {
     }
 
     fn bytes(&self) -> usize {
-        let planes = |planes: &[Column<u64>]| {
-            planes
-                .iter()
-                .map(|plane| plane.slice().len() * 8)
-                .sum::<usize>()
-        };
+        let planes = |planes: &[Column<u64>]| planes.iter().map(|plane| plane.slice().len() * 8).sum::<usize>();
         let tables: usize = self
             .tables
             .iter()
-            .map(|table| {
-                planes(&table.planes)
-                    + table.places.slice().len() * 4
-                    + table.bounds.slice().len() * 4
-            })
+            .map(|table| planes(&table.planes) + table.places.slice().len() * 4 + table.bounds.slice().len() * 4)
             .sum();
         planes(&self.planes) + self.len() * 4 + tables
     }
@@ -330,13 +287,7 @@ impl<const W: usize> Store<W> {
 
     pub fn bytes(&self) -> usize {
         let segments: usize = self.segments.iter().map(Segment::bytes).sum();
-        segments
-            + self
-                .live
-                .iter()
-                .map(|plane| plane.capacity() * 8)
-                .sum::<usize>()
-            + self.dead.len() * 8
+        segments + self.live.iter().map(|plane| plane.capacity() * 8).sum::<usize>() + self.dead.len() * 8
     }
 
     fn live_len(&self) -> usize {
@@ -405,13 +356,7 @@ impl<const W: usize> Store<W> {
         self.live = vec![Vec::new(); W];
         self.live_first = self.entries;
         if !rows.is_empty() {
-            self.segments.push(Segment::build(
-                rows,
-                entries,
-                self.bits,
-                self.radius,
-                threads,
-            ));
+            self.segments.push(Segment::build(rows, entries, self.bits, self.radius, threads));
         }
     }
 
@@ -468,11 +413,7 @@ impl<const W: usize> Store<W> {
     ) {
         let mut keep = |query: u32, entry: u32, distance: u32| {
             if !self.is_dead(entry) {
-                hits.push(Hit {
-                    query,
-                    distance,
-                    entry,
-                });
+                hits.push(Hit { query, distance, entry });
             }
         };
         for segment in &self.segments {
@@ -503,30 +444,21 @@ impl<const W: usize> Store<W> {
         cancel: &Cancel,
     ) -> Result<Vec<Hit>, Cancelled> {
         const SHARE: usize = 1024;
-        let planes: Vec<Vec<u64>> = (0..W)
-            .map(|word| queries.iter().map(|query| query[word]).collect())
-            .collect();
+        let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
         let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
         let start = || (Vec::new(), Vec::new(), Vec::new());
         let workers = share(
             threads,
             queries.len().div_ceil(SHARE),
             start,
-            |(found, hits, parts): &mut (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>),
-             task| {
+            |(found, hits, parts): &mut (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>), task| {
                 let first = hits.len();
                 let range = task * SHARE..((task + 1) * SHARE).min(queries.len());
                 for small in range.clone().step_by(64) {
                     if cancel.is_set() {
                         return;
                     }
-                    self.search_range(
-                        &planes,
-                        small..(small + 64).min(range.end),
-                        radius,
-                        found,
-                        hits,
-                    );
+                    self.search_range(&planes, small..(small + 64).min(range.end), radius, found, hits);
                 }
                 hits[first..].sort_unstable();
                 parts.push((task, first..hits.len()));
@@ -535,17 +467,10 @@ impl<const W: usize> Store<W> {
         cancel.check()?;
         let mut order: Vec<(usize, &[Hit])> = workers
             .iter()
-            .flat_map(|(_, hits, parts)| {
-                parts
-                    .iter()
-                    .map(|(task, range)| (*task, &hits[range.clone()]))
-            })
+            .flat_map(|(_, hits, parts)| parts.iter().map(|(task, range)| (*task, &hits[range.clone()])))
             .collect();
         order.sort_unstable_by_key(|part| part.0);
-        Ok(order
-            .into_iter()
-            .flat_map(|part| part.1.iter().copied())
-            .collect())
+        Ok(order.into_iter().flat_map(|part| part.1.iter().copied()).collect())
     }
 
     /// At least the `count` nearest entries of one fingerprint, with all that tie with the last.
@@ -572,11 +497,7 @@ impl<const W: usize> Store<W> {
         self.each_living(&mut |entry, value| {
             let distance = distance(query, value);
             if distance <= last {
-                hits.push(Hit {
-                    query: 0,
-                    distance,
-                    entry,
-                });
+                hits.push(Hit { query: 0, distance, entry });
             }
         });
         hits
@@ -632,24 +553,13 @@ mod tests {
         for (query, asked) in (0u32..).zip(queries) {
             for (entry, value) in (0u32..).zip(&rows) {
                 if entry % 7 != 0 && distance(asked, value) <= radius {
-                    expected.push(Hit {
-                        query,
-                        distance: distance(asked, value),
-                        entry,
-                    });
+                    expected.push(Hit { query, distance: distance(asked, value), entry });
                 }
             }
         }
         expected.sort_unstable();
-        assert_eq!(
-            store.search(queries, radius, 2, &Cancel::new()).unwrap(),
-            expected
-        );
-        let tables: usize = store
-            .segments
-            .iter()
-            .map(|segment| segment.tables.len())
-            .sum();
+        assert_eq!(store.search(queries, radius, 2, &Cancel::new()).unwrap(), expected);
+        let tables: usize = store.segments.iter().map(|segment| segment.tables.len()).sum();
         assert!(tables > 0, "some segment is large enough for tables");
     }
 

@@ -61,9 +61,7 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     }
     let version = u32_at(file, 8);
     if version > VERSION as usize {
-        return damage(format!(
-            "made by version {version} of the format; this neardup reads up to {VERSION}"
-        ));
+        return damage(format!("made by version {version} of the format; this neardup reads up to {VERSION}"));
     }
     let header = u32_at(file, 12);
     if version == 0
@@ -78,25 +76,11 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
         return damage(format!("the header is damaged (offset 0 to {header})"));
     }
     if u64_at(file, 16) != file.len() as u64 {
-        return damage(format!(
-            "the file has {} bytes, not {} as it says (offset 16)",
-            file.len(),
-            u64_at(file, 16)
-        ));
+        return damage(format!("the file has {} bytes, not {} as it says (offset 16)", file.len(), u64_at(file, 16)));
     }
-    let (bits, words, radius, id_kind) = (
-        u32_at(file, 24),
-        u32_at(file, 28),
-        u32_at(file, 32),
-        u32_at(file, 36),
-    );
+    let (bits, words, radius, id_kind) = (u32_at(file, 24), u32_at(file, 28), u32_at(file, 32), u32_at(file, 36));
     let entries = u64_at(file, 40);
-    let (tables, count, digest, writer) = (
-        u32_at(file, 48),
-        u32_at(file, 52),
-        u32_at(file, 56),
-        u32_at(file, 60),
-    );
+    let (tables, count, digest, writer) = (u32_at(file, 48), u32_at(file, 52), u32_at(file, 56), u32_at(file, 60));
     if !matches!(words, 1 | 2 | 4 | 8 | 16)
         || bits == 0
         || bits > words * 64
@@ -119,19 +103,13 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     for number in 0..count {
         let at = start + number * 32;
         let (offset, length) = (u64_at(file, at), u64_at(file, at + 8));
-        let padded = length
-            .checked_next_multiple_of(ALIGN as u64)
-            .unwrap_or(u64::MAX);
+        let padded = length.checked_next_multiple_of(ALIGN as u64).unwrap_or(u64::MAX);
         if offset != expected as u64 || padded > (file.len() - expected) as u64 {
-            return damage(format!(
-                "section {number} lies outside the file (offset {at})"
-            ));
+            return damage(format!("section {number} lies outside the file (offset {at})"));
         }
         let end = expected + padded as usize;
         if xxh3_128(&file[expected..end]) != sum_at(file, at + 16) {
-            return damage(format!(
-                "section {number} is damaged (offset {expected} to {end})"
-            ));
+            return damage(format!("section {number} is damaged (offset {expected} to {end})"));
         }
         sections.push((expected, length as usize));
         expected = end;
@@ -154,17 +132,9 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
 }
 
 impl Layout {
-    fn numbers<'a>(
-        &self,
-        file: &'a [u8],
-        section: usize,
-        size: usize,
-        count: usize,
-    ) -> Result<&'a [u8], Damage> {
+    fn numbers<'a>(&self, file: &'a [u8], section: usize, size: usize, count: usize) -> Result<&'a [u8], Damage> {
         match self.sections.get(section) {
-            Some(&(offset, length)) if count.checked_mul(size) == Some(length) => {
-                Ok(&file[offset..offset + length])
-            }
+            Some(&(offset, length)) if count.checked_mul(size) == Some(length) => Ok(&file[offset..offset + length]),
             _ => damage(format!("section {section} has an impossible length")),
         }
     }
@@ -184,11 +154,8 @@ impl Layout {
     /// Sections are: tables, planes, entries; then of each table bounds and (but for the first)
     /// planes and places; then ids.
     fn check(&self, file: &[u8]) -> Result<(), Damage> {
-        let below = |bytes: &[u8], limit: usize| {
-            bytes
-                .chunks_exact(4)
-                .all(|number| (u32::get(number) as usize) < limit)
-        };
+        let below =
+            |bytes: &[u8], limit: usize| bytes.chunks_exact(4).all(|number| (u32::get(number) as usize) < limit);
         let mut next = 1;
         let planes = |next: &mut usize| -> Result<(), Damage> {
             for _ in 0..self.words {
@@ -204,12 +171,7 @@ impl Layout {
         }
         next += 1;
         for table in 0..self.tables {
-            let width: u32 = self
-                .probe(file, table)?
-                .mask
-                .iter()
-                .map(|word| word.count_ones())
-                .sum();
+            let width: u32 = self.probe(file, table)?.mask.iter().map(|word| word.count_ones()).sum();
             let bounds = self.numbers(file, next, 4, (1 << width) + 1)?;
             let mut last = 0;
             for bound in bounds.chunks_exact(4).map(u32::get) {
@@ -219,9 +181,7 @@ impl Layout {
                 last = bound;
             }
             if last as usize != self.entries {
-                return damage(format!(
-                    "the bounds of table {table} do not end at its entries"
-                ));
+                return damage(format!("the bounds of table {table} do not end at its entries"));
             }
             next += 1;
             if table > 0 {
@@ -269,28 +229,17 @@ impl Layout {
     /// The segment and ids of a file that `parse` accepted.
     pub fn open<const W: usize>(&self, map: &Arc<Mmap>) -> Result<(Segment<W>, Ids), Damage> {
         let mut next = 1;
-        fn take<T: Number>(
-            layout: &Layout,
-            map: &Arc<Mmap>,
-            next: &mut usize,
-        ) -> Result<Column<T>, Damage> {
+        fn take<T: Number>(layout: &Layout, map: &Arc<Mmap>, next: &mut usize) -> Result<Column<T>, Damage> {
             let Some(&(offset, length)) = layout.sections.get(*next) else {
                 return damage("a section is missing");
             };
             *next += 1;
-            Column::mapped(map, offset, length / T::SIZE)
-                .ok_or_else(|| Damage("a section is out of place".into()))
+            Column::mapped(map, offset, length / T::SIZE).ok_or_else(|| Damage("a section is out of place".into()))
         }
-        let planes = |next: &mut usize| {
-            (0..W)
-                .map(|_| take::<u64>(self, map, next))
-                .collect::<Result<Vec<_>, Damage>>()
-        };
-        let mut segment = Segment {
-            planes: planes(&mut next)?,
-            entries: take(self, map, &mut next)?,
-            tables: Vec::new(),
-        };
+        let planes =
+            |next: &mut usize| (0..W).map(|_| take::<u64>(self, map, next)).collect::<Result<Vec<_>, Damage>>();
+        let mut segment =
+            Segment { planes: planes(&mut next)?, entries: take(self, map, &mut next)?, tables: Vec::new() };
         for number in 0..self.tables {
             let mut table = Table::<W>::new(&self.probe(map, number)?);
             table.bounds = take(self, map, &mut next)?;
@@ -303,10 +252,7 @@ impl Layout {
         let ids = match self.id_kind {
             0 => Ids::Counted(self.entries),
             1 => Ids::Numbers(take(self, map, &mut next)?),
-            _ => Ids::Texts {
-                ends: take(self, map, &mut next)?,
-                bytes: take(self, map, &mut next)?,
-            },
+            _ => Ids::Texts { ends: take(self, map, &mut next)?, bytes: take(self, map, &mut next)? },
         };
         Ok((segment, ids))
     }
@@ -354,19 +300,12 @@ pub struct About<'a> {
 }
 
 /// Write an index: to a temporary name in the same directory, synced, then renamed.
-pub fn write<const W: usize>(
-    path: &Path,
-    segment: &Segment<W>,
-    ids: &Ids,
-    about: &About<'_>,
-) -> io::Result<()> {
+pub fn write<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about: &About<'_>) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     };
-    let name = path
-        .file_name()
-        .ok_or_else(|| io::Error::other("the path names no file"))?;
+    let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
     let mut temporary = std::ffi::OsString::from(".");
     temporary.push(name);
     temporary.push(format!(".{}.tmp", std::process::id()));
@@ -383,12 +322,7 @@ pub fn write<const W: usize>(
     result
 }
 
-fn write_new<const W: usize>(
-    path: &Path,
-    segment: &Segment<W>,
-    ids: &Ids,
-    about: &About<'_>,
-) -> io::Result<()> {
+fn write_new<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about: &About<'_>) -> io::Result<()> {
     let writer = env!("CARGO_PKG_VERSION");
     let id_sections = match ids {
         Ids::Counted(_) => 0,
@@ -397,18 +331,13 @@ fn write_new<const W: usize>(
     };
     let tables = segment.tables.len();
     let count = 2 + W + tables + tables.saturating_sub(1) * (W + 1) + id_sections;
-    let header =
-        (FIXED + about.digest.len() + writer.len() + count * 32 + SUM).next_multiple_of(ALIGN);
+    let header = (FIXED + about.digest.len() + writer.len() + count * 32 + SUM).next_multiple_of(ALIGN);
     if header > MOST_HEADER {
         return Err(io::Error::other("the scheme's digest is too long to store"));
     }
     let mut file = File::create(path)?;
     file.write_all(&vec![0; header])?;
-    let mut out = Writer {
-        file,
-        at: header as u64,
-        sections: Vec::new(),
-    };
+    let mut out = Writer { file, at: header as u64, sections: Vec::new() };
     let mut probes: Vec<u64> = Vec::new();
     for table in &segment.tables {
         probes.push(u64::from(table.radius));
@@ -441,12 +370,7 @@ fn write_new<const W: usize>(
     VERSION.put(&mut head);
     (header as u32).put(&mut head);
     out.at.put(&mut head);
-    for value in [
-        about.bits as u32,
-        W as u32,
-        about.radius,
-        id_sections as u32,
-    ] {
+    for value in [about.bits as u32, W as u32, about.radius, id_sections as u32] {
         value.put(&mut head);
     }
     (segment.len() as u64).put(&mut head);

@@ -2,20 +2,35 @@
 //!
 //! `bindings` is the only module that knows Python.
 
-mod bindings;
+// Tests of the kernels build without Python, and then nobody calls most of them.
+#![cfg_attr(not(feature = "python"), allow(dead_code))]
 
-// The Hamming engine.
-pub mod cluster;
-pub mod column;
-pub mod distance;
+#[cfg(feature = "python")]
+mod bindings;
+mod cluster;
+mod column;
+mod distance;
 #[cfg(target_arch = "x86_64")]
 mod distance_avx512;
-pub mod ids;
-pub mod index;
-pub mod index_file;
-pub mod join;
-pub mod keys;
-pub mod parallel;
-pub mod plan;
-pub mod resolve;
-pub mod simd;
+mod features;
+mod foreign;
+mod frequencies;
+mod hash;
+mod ids;
+mod index;
+mod index_file;
+mod join;
+mod keys;
+mod mix;
+mod normalize;
+mod parallel;
+mod plan;
+mod profile;
+mod recipe;
+mod resolve;
+mod simd;
+mod texts;
+mod unicode;
+mod unicode_table;
+mod verify;
+mod votes;

@@ -2,6 +2,7 @@
 //!
 //! Threads live only as long as the call: nothing is left behind that a fork could break.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Set from outside to stop a long call; the kernels look at it between small pieces of work.
@@ -26,11 +27,7 @@ impl Cancel {
     }
 
     pub fn check(&self) -> Result<(), Cancelled> {
-        if self.is_set() {
-            Err(Cancelled)
-        } else {
-            Ok(())
-        }
+        if self.is_set() { Err(Cancelled) } else { Ok(()) }
     }
 }
 
@@ -78,9 +75,7 @@ pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> V
         let work = &work;
         let mut inputs = inputs.into_iter();
         let first = inputs.next();
-        let helpers: Vec<_> = inputs
-            .map(|input| scope.spawn(move || work(input)))
-            .collect();
+        let helpers: Vec<_> = inputs.map(|input| scope.spawn(move || work(input))).collect();
         let mut results: Vec<T> = first.map(work).into_iter().collect();
         for helper in helpers {
             match helper.join() {
@@ -94,7 +89,41 @@ pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> V
 
 /// How many threads to use: as many as asked for, or as the machine has.
 pub fn thread_count(asked: Option<usize>) -> usize {
-    let count =
-        asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let count = asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
     count.clamp(1, 256)
+}
+
+/// Call *work* once with each of *pieces* on *threads* threads, each of which has a state of
+/// its own; the states. Stops early when *cancel* is set.
+pub fn drain<Piece, State: Send>(
+    pieces: impl Iterator<Item = Piece> + Send,
+    threads: usize,
+    cancel: &AtomicBool,
+    state: impl Fn() -> State + Sync,
+    work: impl Fn(&mut State, Piece) + Sync,
+) -> Vec<State> {
+    let pieces = Mutex::new(pieces);
+    let run = || {
+        let mut own = state();
+        while !cancel.load(Ordering::Relaxed) {
+            // A poisoned lock means a panic in another thread, which the scope passes on.
+            let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+            match next {
+                Some(piece) => work(&mut own, piece),
+                None => break,
+            }
+        }
+        own
+    };
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut states = vec![run()];
+        for helper in helpers {
+            match helper.join() {
+                Ok(own) => states.push(own),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        states
+    })
 }

@@ -23,14 +23,18 @@ def clustered_values(bits: int) -> st.SearchStrategy[int]:
 
 def adversarial_values(bits: int) -> st.SearchStrategy[int]:
     """Only one stretch of 16 bits varies, at the low or the high end."""
-    return st.builds(lambda low, value: value if low else value << (bits - 16), st.booleans(), st.integers(0, 2**16 - 1))
+    return st.builds(
+        lambda low, value: value if low else value << (bits - 16), st.booleans(), st.integers(0, 2**16 - 1)
+    )
 
 
 @st.composite
 def fingerprints(draw: st.DrawFn, max_size: int = 60) -> Fingerprints:
     bits = draw(st.sampled_from(WIDTHS))
     kind = draw(st.sampled_from([random_values, clustered_values, adversarial_values]))
-    values = draw(st.lists(st.one_of(kind(bits), st.none() if draw(st.booleans()) else kind(bits)), max_size=max_size))
+    values = draw(
+        st.lists(st.one_of(kind(bits), st.none() if draw(st.booleans()) else kind(bits)), max_size=max_size)
+    )
     return Fingerprints.of(values, bits=bits)
 
 
@@ -42,7 +46,9 @@ def near_words(count: int, width: int, seed: int) -> np.ndarray:
     words[half:] = words[rng.integers(0, half, count - half)]
     for _ in range(3):
         rows = np.arange(half, count)
-        words[rows, rng.integers(0, width, len(rows))] ^= np.uint64(1) << rng.integers(0, 64, len(rows), dtype=np.uint64)
+        words[rows, rng.integers(0, width, len(rows))] ^= np.uint64(1) << rng.integers(
+            0, 64, len(rows), dtype=np.uint64
+        )
     return words
 
 

@@ -56,7 +56,9 @@ def test_groups_of_many_rows_are_those_of_the_plain_loop(width, flips):
     rng = np.random.default_rng(flips)
     words = rng.integers(0, 2**64, (5, width), dtype=np.uint64)[rng.integers(0, 5, 8000)]
     for _ in range(flips):
-        words[np.arange(8000), rng.integers(0, width, 8000)] ^= np.uint64(1) << rng.integers(0, 64, 8000, dtype=np.uint64)
+        words[np.arange(8000), rng.integers(0, width, 8000)] ^= np.uint64(1) << rng.integers(
+            0, 64, 8000, dtype=np.uint64
+        )
     for radius in (3, 8, 16):
         found = nd.groups(words, radius)
         assert found.centers[found.label].tolist() == plain_groups(words, radius)

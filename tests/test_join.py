@@ -53,7 +53,18 @@ def test_join_of_two_sets_finds_what_comparing_all_pairs_finds(data, prints, rad
 @given(
     fingerprints(),
     radii,
-    st.sampled_from(["brute", "blocks", "blocks:1,1", "blocks:1,2", "blocks:2,1", "blocks:2,3", "blocks:4,1", "blocks:21,1"]),
+    st.sampled_from(
+        [
+            "brute",
+            "blocks",
+            "blocks:1,1",
+            "blocks:1,2",
+            "blocks:2,1",
+            "blocks:2,3",
+            "blocks:4,1",
+            "blocks:21,1",
+        ]
+    ),
     st.sampled_from(LEVELS),
     st.integers(1, 3),
 )
@@ -213,7 +224,9 @@ try:
 except KeyboardInterrupt:
     print("interrupted", len(nd.join(words[:100], 3)))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
     assert done.stdout.startswith("interrupted")
     assert signal.SIGINT and os.name
 
@@ -229,5 +242,7 @@ if child == 0:
     os._exit(0 if len(nd.join(words, 1)) == count else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.strip() == "0"

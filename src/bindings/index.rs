@@ -87,16 +87,12 @@ impl Inner {
     fn order(&self, hits: &mut [Hit]) {
         match self.ids {
             Ids::Counted(_) => hits.sort_unstable(),
-            _ => hits.sort_unstable_by_key(|hit| {
-                (hit.query, hit.distance, self.ids.get(hit.entry), hit.entry)
-            }),
+            _ => hits.sort_unstable_by_key(|hit| (hit.query, hit.distance, self.ids.get(hit.entry), hit.entry)),
         }
     }
 
     fn lookup(&mut self) -> &Lookup {
-        let lookup = self
-            .lookup
-            .get_or_insert_with(|| Lookup::of(&Ids::Counted(0)));
+        let lookup = self.lookup.get_or_insert_with(|| Lookup::of(&Ids::Counted(0)));
         lookup.extend(&self.ids);
         lookup
     }
@@ -132,24 +128,16 @@ struct HammingIndex {
     width: usize,
 }
 
-type HitArrays<'py> = (
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyAny>,
-    Bound<'py, PyArray1<u16>>,
-);
+type HitArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>, Bound<'py, PyArray1<u16>>);
 
 impl HammingIndex {
     // A lock poisoned by a panic still holds a store that can be read.
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        self.inner
-            .read()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Inner> {
-        self.inner
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.inner.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<[u64; 16]> {
@@ -169,11 +157,7 @@ impl HammingIndex {
     fn hits<'py>(&self, py: Python<'py>, inner: &Inner, hits: &[Hit]) -> PyResult<HitArrays<'py>> {
         let query: Vec<u32> = hits.iter().map(|hit| hit.query).collect();
         let distance: Vec<u16> = hits.iter().map(|hit| hit.distance as u16).collect();
-        Ok((
-            query.into_pyarray(py),
-            names(py, inner, hits)?,
-            distance.into_pyarray(py),
-        ))
+        Ok((query.into_pyarray(py), names(py, inner, hits)?, distance.into_pyarray(py)))
     }
 }
 
@@ -219,39 +203,22 @@ impl<'py> Named<'py> {
 
     fn list(&self) -> PyResult<Vec<Id<'_>>> {
         Ok(match self {
-            Named::Numbers(numbers) => numbers
-                .as_slice()?
-                .iter()
-                .map(|&number| Id::Number(number))
-                .collect(),
+            Named::Numbers(numbers) => numbers.as_slice()?.iter().map(|&number| Id::Number(number)).collect(),
             Named::Texts(texts) => texts.iter().map(|text| Id::Text(text.as_bytes())).collect(),
         })
     }
 }
 
 fn mixed(py: Python<'_>) -> PyErr {
-    raise(
-        py,
-        "InvalidType",
-        "the ids of an index are all integers or all str; use one kind".into(),
-    )
+    raise(py, "InvalidType", "the ids of an index are all integers or all str; use one kind".into())
 }
 
 #[pymethods]
 impl HammingIndex {
     #[new]
     fn new(bits: usize, radius: u32) -> HammingIndex {
-        let inner = Inner {
-            store: Any::new(bits, radius),
-            ids: Ids::Counted(0),
-            lookup: None,
-        };
-        HammingIndex {
-            inner: RwLock::new(inner),
-            bits,
-            radius,
-            width: bits.div_ceil(64),
-        }
+        let inner = Inner { store: Any::new(bits, radius), ids: Ids::Counted(0), lookup: None };
+        HammingIndex { inner: RwLock::new(inner), bits, radius, width: bits.div_ceil(64) }
     }
 
     #[getter]
@@ -326,20 +293,11 @@ impl HammingIndex {
         match added {
             Some(true) => Ok(()),
             Some(false) => Err(mixed(py)),
-            None => Err(raise(
-                py,
-                "LimitReached",
-                "an index holds at most 4294967294 fingerprints".into(),
-            )),
+            None => Err(raise(py, "LimitReached", "an index holds at most 4294967294 fingerprints".into())),
         }
     }
 
-    fn add_one(
-        &self,
-        py: Python<'_>,
-        id: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    fn add_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let words = self.words_of(value)?;
         let text;
         let id = match id.cast::<PyString>() {
@@ -365,8 +323,7 @@ impl HammingIndex {
     ) -> PyResult<Vec<(Bound<'py, PyAny>, u32)>> {
         let words = self.words_of(value)?;
         let answer = |inner: &Inner| {
-            let mut hits =
-                with_store!(&inner.store, W, store => store.search_one(&cut::<W>(&words), radius));
+            let mut hits = with_store!(&inner.store, W, store => store.search_one(&cut::<W>(&words), radius));
             inner.order(&mut hits);
             hits
         };
@@ -375,9 +332,7 @@ impl HammingIndex {
             Err(_) => py.detach(|| Waited(self.read())).0,
         };
         let hits = answer(&guard);
-        hits.iter()
-            .map(|hit| Ok((name(py, guard.ids.get(hit.entry))?, hit.distance)))
-            .collect()
+        hits.iter().map(|hit| Ok((name(py, guard.ids.get(hit.entry))?, hit.distance))).collect()
     }
 
     /// Remove all entries of each id; how many went.
@@ -402,12 +357,7 @@ impl HammingIndex {
     }
 
     /// Remove the entries of one id that have one value; how many went.
-    fn remove_one(
-        &self,
-        py: Python<'_>,
-        id: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<usize> {
+    fn remove_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         let words = self.words_of(value)?;
         let text;
         let id = match id.cast::<PyString>() {
@@ -442,10 +392,7 @@ impl HammingIndex {
         threads: Option<usize>,
     ) -> PyResult<HitArrays<'py>> {
         let width = words.shape()[1];
-        let (words, valid) = (
-            words.as_slice()?,
-            valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
-        );
+        let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
         let threads = thread_count(threads);
         let guard = match self.inner.try_read() {
             Ok(guard) => guard,
@@ -479,10 +426,7 @@ impl HammingIndex {
         threads: Option<usize>,
     ) -> PyResult<HitArrays<'py>> {
         let width = words.shape()[1];
-        let (words, valid) = (
-            words.as_slice()?,
-            valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
-        );
+        let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
         let threads = thread_count(threads);
         let guard = match self.inner.try_read() {
             Ok(guard) => guard,
@@ -491,23 +435,18 @@ impl HammingIndex {
         let inner = &*guard;
         let hits = interruptible(py, true, |cancel| {
             let queries = words.len() / width;
-            let workers = crate::parallel::share(
-                threads,
-                queries,
-                Vec::new,
-                |found: &mut Vec<Hit>, query| {
-                    if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
-                        return;
-                    }
-                    let mut wide = [0; 16];
-                    wide[..width].copy_from_slice(&words[query * width..(query + 1) * width]);
-                    let mut hits = with_store!(&inner.store, W, store => store.nearest(&cut::<W>(&wide), count));
-                    hits.iter_mut().for_each(|hit| hit.query = query as u32);
-                    inner.order(&mut hits);
-                    hits.truncate(count);
-                    found.extend_from_slice(&hits);
-                },
-            );
+            let workers = crate::parallel::share(threads, queries, Vec::new, |found: &mut Vec<Hit>, query| {
+                if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
+                    return;
+                }
+                let mut wide = [0; 16];
+                wide[..width].copy_from_slice(&words[query * width..(query + 1) * width]);
+                let mut hits = with_store!(&inner.store, W, store => store.nearest(&cut::<W>(&wide), count));
+                hits.iter_mut().for_each(|hit| hit.query = query as u32);
+                inner.order(&mut hits);
+                hits.truncate(count);
+                found.extend_from_slice(&hits);
+            });
             cancel.check().map_err(|_| Failure::Stopped)?;
             let mut hits = workers.concat();
             inner.order(&mut hits);
@@ -517,11 +456,7 @@ impl HammingIndex {
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf, digest: &str) -> PyResult<()> {
-        let about = About {
-            bits: self.bits,
-            radius: self.radius,
-            digest,
-        };
+        let about = About { bits: self.bits, radius: self.radius, digest };
         interruptible(py, true, |_| {
             let inner = self.read();
             Ok(with_store!(&inner.store, W, store => {
@@ -541,11 +476,7 @@ impl HammingIndex {
         match result {
             Ok(loaded) => Ok(loaded),
             Err(Refused::Io(error)) => Err(os_error(&path, &error)),
-            Err(Refused::Damaged(what)) => Err(raise(
-                py,
-                "DamagedFile",
-                format!("{}: {what}", path.display()),
-            )),
+            Err(Refused::Damaged(what)) => Err(raise(py, "DamagedFile", format!("{}: {what}", path.display()))),
         }
     }
 }
@@ -554,11 +485,7 @@ fn os_error(path: &std::path::Path, error: &std::io::Error) -> PyErr {
     match error.raw_os_error() {
         Some(number) => {
             let reason = error.to_string();
-            let reason = reason
-                .split(" (os error")
-                .next()
-                .unwrap_or_default()
-                .to_owned();
+            let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
             PyOSError::new_err((number, reason, path.display().to_string()))
         }
         None => PyOSError::new_err(format!("{}: {error}", path.display())),
@@ -590,17 +517,8 @@ fn load(path: &std::path::Path) -> Result<(HammingIndex, String), Refused> {
         ids = own;
         *store = Store::of_segment(bits, radius, segment);
     });
-    let inner = Inner {
-        store,
-        ids,
-        lookup: None,
-    };
-    let index = HammingIndex {
-        inner: RwLock::new(inner),
-        bits,
-        radius,
-        width: bits.div_ceil(64),
-    };
+    let inner = Inner { store, ids, lookup: None };
+    let index = HammingIndex { inner: RwLock::new(inner), bits, radius, width: bits.div_ceil(64) };
     Ok((index, layout.digest))
 }
 
@@ -625,9 +543,7 @@ fn add_one(inner: &mut Inner, id: Id<'_>, words: &[u64; 16]) -> bool {
 /// Check the bytes of an index file as loading would.
 #[pyfunction]
 fn check_index(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
-    index_file::parse(data.as_bytes())
-        .map(|_| ())
-        .map_err(|damage| raise(py, "DamagedFile", damage.0))
+    index_file::parse(data.as_bytes()).map(|_| ()).map_err(|damage| raise(py, "DamagedFile", damage.0))
 }
 
 /// A join whose pairs come in batches: rows ask a store of the distinct values, in order.
@@ -666,15 +582,9 @@ impl PairStream {
     ) -> PyResult<PairStream> {
         let width = words.shape()[1];
         let threads = thread_count(threads);
-        let (words, valid) = (
-            words.as_slice()?,
-            valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
-        );
+        let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
         let other = other.as_ref().map(|other| other.as_slice()).transpose()?;
-        let other_valid = other_valid
-            .as_ref()
-            .map(|valid| valid.as_slice())
-            .transpose()?;
+        let other_valid = other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?;
         interruptible(py, true, |cancel| {
             let mut store = Any::new(bits, radius);
             let (stored, stored_valid) = other.map_or((words, valid), |other| (other, other_valid));
@@ -691,22 +601,13 @@ impl PairStream {
                 store.add(&values.values, threads);
                 held
             });
-            let numbers = valid.map(|valid| {
-                (0u32..)
-                    .zip(valid)
-                    .filter(|known| *known.1)
-                    .map(|known| known.0)
-                    .collect::<Vec<u32>>()
-            });
+            let numbers = valid
+                .map(|valid| (0u32..).zip(valid).filter(|known| *known.1).map(|known| known.0).collect::<Vec<u32>>());
             let queries = match &numbers {
                 None => words.to_vec(),
                 Some(numbers) => numbers
                     .iter()
-                    .flat_map(|&row| {
-                        words[row as usize * width..(row as usize + 1) * width]
-                            .iter()
-                            .copied()
-                    })
+                    .flat_map(|&row| words[row as usize * width..(row as usize + 1) * width].iter().copied())
                     .collect(),
             };
             Ok(PairStream {
@@ -732,11 +633,7 @@ impl PairStream {
         &mut self,
         py: Python<'py>,
         most: usize,
-    ) -> PyResult<(
-        Bound<'py, PyArray1<u32>>,
-        Bound<'py, PyArray1<u32>>,
-        Bound<'py, PyArray1<u16>>,
-    )> {
+    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>)> {
         let pairs = interruptible(py, true, |cancel| self.batch(most, cancel))?;
         Ok(pair_arrays(py, &pairs))
     }
@@ -762,25 +659,14 @@ impl PairStream {
             }
             let block_start = self.block_end - (self.block_end - 1) % BLOCK - 1;
             let query = (self.next - block_start) as u32;
-            let left = self
-                .numbers
-                .as_ref()
-                .map_or(self.next as u32, |numbers| numbers[self.next]);
+            let left = self.numbers.as_ref().map_or(self.next as u32, |numbers| numbers[self.next]);
             let first = pairs.len();
             while self.hits_at < self.hits.len() && self.hits[self.hits_at].query == query {
                 let hit = self.hits[self.hits_at];
                 self.hits_at += 1;
                 let rows = self.held.of(hit.entry);
-                let rows = if self.own {
-                    &rows[rows.partition_point(|&row| row <= left)..]
-                } else {
-                    rows
-                };
-                pairs.extend(rows.iter().map(|&right| Pair {
-                    left,
-                    right,
-                    distance: hit.distance,
-                }));
+                let rows = if self.own { &rows[rows.partition_point(|&row| row <= left)..] } else { rows };
+                pairs.extend(rows.iter().map(|&right| Pair { left, right, distance: hit.distance }));
             }
             pairs[first..].sort_unstable();
             self.next += 1;

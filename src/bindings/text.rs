@@ -1,0 +1,321 @@
+//! Texts to fingerprints, and the frequencies that weigh them.
+
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use super::InvalidValue;
+use super::interrupt::interruptible;
+use super::texts::{ArrowChunk, Texts, strings};
+use crate::features::Features;
+use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
+use crate::hash::Hash;
+use crate::normalize::Normalization;
+use crate::parallel;
+use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
+
+/// Above this many bytes of text a call looks for Ctrl-C.
+pub(super) const LONG: usize = 1 << 20;
+/// Bytes of text that a thread takes at a time.
+const PIECE: usize = 1 << 16;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<NativeRecipe>()?;
+    module.add_class::<NativeFrequencies>()?;
+    module.add_function(wrap_pyfunction!(digest, module)?)?;
+    Ok(())
+}
+
+/// How many texts make a piece of work.
+pub(super) fn piece_of(texts: &Texts<'_>) -> usize {
+    let mean = texts.bytes / texts.items.len().max(1) + 1;
+    (PIECE / mean).clamp(1, 1024)
+}
+
+type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
+
+#[pyclass(name = "Recipe", module = "neardup._native", frozen)]
+pub struct NativeRecipe(pub(super) Recipe);
+
+#[pymethods]
+impl NativeRecipe {
+    #[new]
+    #[pyo3(signature = (*, normalize, features, weights, hash, key, bits, digest_slice, bit_order, tie, empty, frequencies))]
+    #[expect(clippy::too_many_arguments, reason = "one for each fact of a scheme, by name")]
+    fn new(
+        normalize: &str,
+        features: &str,
+        weights: &str,
+        hash: &str,
+        key: Option<&[u8]>,
+        bits: usize,
+        digest_slice: &str,
+        bit_order: &str,
+        tie: &str,
+        empty: &str,
+        frequencies: Option<PyRef<'_, NativeFrequencies>>,
+    ) -> PyResult<NativeRecipe> {
+        let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
+        Ok(NativeRecipe(Recipe {
+            normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
+            features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
+            weights: match weights {
+                "count" => Weights::Count,
+                "set" => Weights::Set,
+                "log" => Weights::Log,
+                "log-df" => Weights::LogDf,
+                other => return Err(unknown("weights", other)),
+            },
+            hash: Hash::parse(hash, key).ok_or_else(|| unknown("hash", hash))?,
+            bits,
+            reading: Reading { last: digest_slice == "last", big_endian: bit_order == "big" },
+            tie_gives_one: tie == "one",
+            empty: match empty {
+                "none" => Empty::None,
+                "votes" => Empty::Votes,
+                "feature" => Empty::Feature,
+                other => return Err(unknown("empty rule", other)),
+            },
+            frequencies: frequencies.map(|table| table.frozen()),
+        }))
+    }
+
+    fn fingerprint_one(&self, text: &Bound<'_, PyString>) -> PyResult<Option<Vec<u64>>> {
+        let own = [text.clone()];
+        let texts = Texts::from_list(&own)?;
+        let mut out = vec![0; self.0.words()];
+        let found = text.py().detach(|| {
+            let text = texts.items[0].as_deref().unwrap_or_default();
+            self.0.fingerprint(text, &mut Scratch::default(), &mut out)
+        });
+        Ok(found.then_some(out))
+    }
+
+    fn fingerprints_of_strings<'py>(
+        &self,
+        py: Python<'py>,
+        texts: &Bound<'py, PyList>,
+        threads: Option<usize>,
+    ) -> PyResult<Prints<'py>> {
+        let own = strings(texts)?;
+        self.run(py, Texts::from_list(&own)?, threads)
+    }
+
+    /// The caller keeps the Arrow array alive during the call.
+    fn fingerprints_of_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        chunk: ArrowChunk,
+        threads: Option<usize>,
+    ) -> PyResult<Prints<'py>> {
+        chunk.check()?;
+        // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow
+        // memory is immutable.
+        let texts = unsafe { Texts::from_arrow(&chunk) }?;
+        self.run(py, texts, threads)
+    }
+
+    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<(String, i64)>) -> Option<Vec<u64>> {
+        py.detach(|| {
+            let borrowed: Vec<(&str, i64)> = features.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
+            let mut out = vec![0; self.0.words()];
+            self.0.fingerprint_of(&borrowed, &mut Scratch::default(), &mut out).then_some(out)
+        })
+    }
+
+    /// Weight for minus weight against, a bit at a time.
+    fn votes<'py>(&self, py: Python<'py>, features: Vec<(String, i64)>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let (ones, total) = py.detach(|| {
+            let borrowed: Vec<(&str, i64)> = features.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
+            self.0.weighted_votes(&borrowed, &mut Scratch::default())
+        });
+        let sums: Option<Vec<i64>> = ones.iter().map(|sum| i64::try_from(2 * sum - total).ok()).collect();
+        let sums = sums.ok_or_else(|| InvalidValue::new_err("the sum of the weights does not fit 64 bits"))?;
+        Ok(sums.into_pyarray(py))
+    }
+
+    fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
+        let own = [text.clone()];
+        let texts = Texts::from_list(&own)?;
+        let bytes = self.0.normalized(texts.items[0].as_deref().unwrap_or_default());
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Every feature of a text as (kind, text, hash), in the order of the text.
+    fn features(&self, text: &Bound<'_, PyString>) -> PyResult<Vec<(u8, String, u64)>> {
+        let own = [text.clone()];
+        let texts = Texts::from_list(&own)?;
+        Ok(self.0.listed(texts.items[0].as_deref().unwrap_or_default(), &mut Scratch::default()))
+    }
+
+    fn count_strings(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyList>,
+        mut into: PyRefMut<'_, NativeFrequencies>,
+        threads: Option<usize>,
+    ) -> PyResult<()> {
+        let own = strings(texts)?;
+        self.count(py, Texts::from_list(&own)?, &mut into, threads)
+    }
+
+    /// The caller keeps the Arrow array alive during the call.
+    fn count_arrow(
+        &self,
+        py: Python<'_>,
+        chunk: ArrowChunk,
+        mut into: PyRefMut<'_, NativeFrequencies>,
+        threads: Option<usize>,
+    ) -> PyResult<()> {
+        chunk.check()?;
+        // SAFETY: as in `fingerprints_of_arrow`.
+        let texts = unsafe { Texts::from_arrow(&chunk) }?;
+        self.count(py, texts, &mut into, threads)
+    }
+}
+
+impl NativeRecipe {
+    fn run<'py>(&self, py: Python<'py>, texts: Texts<'_>, threads: Option<usize>) -> PyResult<Prints<'py>> {
+        let recipe = &self.0;
+        let words = recipe.words();
+        let count = texts.items.len();
+        let mut prints = vec![0u64; count * words];
+        let mut valid = vec![false; count];
+        let piece = piece_of(&texts);
+        interruptible(py, texts.bytes > LONG, |cancel| {
+            let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
+            let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
+            parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
+                for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
+                    if let Some(text) = text {
+                        *valid = recipe.fingerprint(text, scratch, print);
+                    }
+                }
+            });
+        })?;
+        Ok((prints.into_pyarray(py).reshape([count, words])?, valid.into_pyarray(py)))
+    }
+
+    fn count(
+        &self,
+        py: Python<'_>,
+        texts: Texts<'_>,
+        into: &mut NativeFrequencies,
+        threads: Option<usize>,
+    ) -> PyResult<()> {
+        let recipe = &self.0;
+        let table = &mut into.table;
+        into.frozen = Default::default();
+        let piece = piece_of(&texts);
+        interruptible(py, texts.bytes > LONG, |cancel| {
+            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
+            let counted = &*table;
+            parallel::drain(
+                texts.items.chunks(piece),
+                threads,
+                cancel,
+                || (Scratch::default(), Vec::new()),
+                |(scratch, hashes), texts| {
+                    hashes.clear();
+                    for text in texts.iter().flatten() {
+                        hashes.extend(recipe.counted(text, scratch).iter().map(|feature| feature.hash));
+                    }
+                    counted.add(texts.len() as u64, hashes);
+                },
+            );
+            table.settle();
+        })
+    }
+}
+
+#[pyclass(name = "Frequencies", module = "neardup._native")]
+pub struct NativeFrequencies {
+    pub(super) table: Frequencies,
+    pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
+}
+
+impl NativeFrequencies {
+    fn with(table: Frequencies) -> NativeFrequencies {
+        NativeFrequencies { table, frozen: Default::default() }
+    }
+
+    pub(super) fn frozen(&self) -> Arc<Frozen> {
+        self.frozen.get_or_init(|| Arc::new(self.table.freeze())).clone()
+    }
+}
+
+#[pymethods]
+impl NativeFrequencies {
+    #[new]
+    #[pyo3(signature = (max_features = DEFAULT_MAX_FEATURES))]
+    fn new(max_features: usize) -> NativeFrequencies {
+        NativeFrequencies::with(Frequencies::new(max_features))
+    }
+
+    #[getter]
+    fn documents(&self) -> u64 {
+        self.table.documents()
+    }
+
+    #[getter]
+    fn features(&self) -> Option<usize> {
+        self.table.features()
+    }
+
+    #[getter]
+    fn max_features(&self) -> usize {
+        self.table.max_features()
+    }
+
+    /// Up to this frequency a feature is rare and keeps its whole weight.
+    #[getter]
+    fn knee(&self) -> u32 {
+        self.frozen().knee()
+    }
+
+    #[getter]
+    fn digest(&self) -> String {
+        format!("{:032x}", self.frozen().digest)
+    }
+
+    /// In how many documents the feature of that hash was seen (0 also stands for 1).
+    fn get(&self, hash: u64) -> u32 {
+        self.frozen().get(hash)
+    }
+
+    fn merge(&mut self, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
+        self.frozen = Default::default();
+        self.table.merge(&other.table).map_err(InvalidValue::new_err)
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &py.detach(|| self.table.to_bytes()))
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
+        let table = py.detach(|| Frequencies::from_bytes(data));
+        table.map(NativeFrequencies::with).map_err(InvalidValue::new_err)
+    }
+}
+
+/// The first *size* bytes of the digest of *data*.
+#[pyfunction]
+#[pyo3(signature = (hash, data, size, key = None))]
+fn digest<'py>(
+    py: Python<'py>,
+    hash: &str,
+    data: &[u8],
+    size: usize,
+    key: Option<&[u8]>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let kind = Hash::parse(hash, key).ok_or_else(|| InvalidValue::new_err(format!("unknown hash {hash:?}")))?;
+    if kind.bits().is_some_and(|bits| size > bits / 8) {
+        return Err(InvalidValue::new_err(format!("a {hash} digest has no {size} bytes")));
+    }
+    let mut out = vec![0; size];
+    kind.digest(data, &mut out);
+    Ok(PyBytes::new(py, &out))
+}

@@ -1,0 +1,261 @@
+//! Features: which parts of a normalised text are hashed.
+//!
+//! A part is a pair of offsets into one buffer, so no string is copied. Each kind of feature
+//! has a number; the hash of a feature depends on it, so that the word `cafe` and the four
+//! characters `cafe` are two features.
+
+use crate::mix::PADDING;
+use crate::unicode::{CJK, Table};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Features {
+    /// Every run of n characters; a shorter text is one feature.
+    Chars(usize),
+    /// Every run of n words (what stands between single spaces); fewer words are one feature.
+    Words(usize),
+    /// Words, CJK characters, pairs of CJK characters, and runs of n other characters.
+    Mixed(usize),
+}
+
+pub const PLAIN: u8 = 0;
+pub const WORD: u8 = 1;
+pub const CJK_ONE: u8 = 2;
+pub const CJK_TWO: u8 = 3;
+pub const CHARS: u8 = 4;
+
+impl Features {
+    pub fn parse(name: &str) -> Option<Features> {
+        let (kind, count) = name.split_once(':')?;
+        let count = count.parse().ok().filter(|count| (1..=64).contains(count))?;
+        Some(match kind {
+            "chars" => Features::Chars(count),
+            "words" => Features::Words(count),
+            "mixed" => Features::Mixed(count),
+            _ => return None,
+        })
+    }
+
+    /// Cut *text* (normalised, without padding) into *parts*; pads it, and may write behind it.
+    pub fn cut(self, text: &mut Vec<u8>, ascii: bool, parts: &mut Parts) {
+        parts.clear();
+        let length = text.len();
+        match self {
+            Features::Chars(n) => {
+                characters(text, ascii, 0..length, n, parts);
+                parts.close(PLAIN);
+            }
+            Features::Words(n) => {
+                words(text, 0..length, n, parts);
+                parts.close(PLAIN);
+            }
+            Features::Mixed(n) if ascii => {
+                words(text, 0..length, 1, parts);
+                parts.close(WORD);
+                characters(text, true, 0..length, n, parts);
+                parts.close(CHARS);
+            }
+            Features::Mixed(n) => mixed(text, n, parts),
+        }
+        text.resize(text.len() + PADDING, 0);
+    }
+}
+
+/// The offsets of the features of one text, kind after kind.
+#[derive(Default)]
+pub struct Parts {
+    pub starts: Vec<u32>,
+    pub ends: Vec<u32>,
+    /// Where each kind begins and ends in the two above.
+    pub kinds: Vec<(u8, std::ops::Range<usize>)>,
+    edges: Vec<u32>,
+}
+
+impl Parts {
+    fn clear(&mut self) {
+        self.starts.clear();
+        self.ends.clear();
+        self.kinds.clear();
+    }
+
+    fn push(&mut self, start: usize, end: usize) {
+        self.starts.push(start as u32);
+        self.ends.push(end as u32);
+    }
+
+    fn close(&mut self, kind: u8) {
+        let begin = self.kinds.last().map_or(0, |(_, range)| range.end);
+        if begin < self.starts.len() {
+            self.kinds.push((kind, begin..self.starts.len()));
+        }
+    }
+
+    /// All windows of *n* between neighbouring edges; fewer are one window.
+    fn windows(&mut self, n: usize) {
+        let gaps = self.edges.len() - 1;
+        if gaps <= n {
+            self.push(self.edges[0] as usize, self.edges[gaps] as usize);
+        } else {
+            self.starts.extend_from_slice(&self.edges[..=gaps - n]);
+            self.ends.extend_from_slice(&self.edges[n..]);
+        }
+    }
+}
+
+fn characters(text: &[u8], ascii: bool, range: std::ops::Range<usize>, n: usize, parts: &mut Parts) {
+    if range.is_empty() {
+        return;
+    }
+    parts.edges.clear();
+    if ascii {
+        parts.edges.extend(range.start as u32..=range.end as u32);
+    } else {
+        let begins = |at: &usize| text[*at] & 0xc0 != 0x80;
+        let edges = range.clone().filter(begins).map(|at| at as u32);
+        parts.edges.extend(edges);
+        parts.edges.push(range.end as u32);
+    }
+    parts.windows(n);
+}
+
+fn words(text: &[u8], range: std::ops::Range<usize>, n: usize, parts: &mut Parts) {
+    if range.is_empty() {
+        return;
+    }
+    // Between two spaces stands a word; a run of words is cut from the text in one piece.
+    let first = parts.starts.len();
+    let mut start = range.start;
+    for at in range.clone() {
+        if text[at] == b' ' {
+            parts.push(start, at);
+            start = at + 1;
+        }
+    }
+    parts.push(start, range.end);
+    let count = parts.starts.len() - first;
+    if count <= n {
+        let end = parts.ends.last().copied().unwrap_or_default();
+        parts.starts.truncate(first + 1);
+        parts.ends.truncate(first);
+        parts.ends.push(end);
+    } else if n > 1 {
+        parts.ends.drain(first..first + n - 1);
+        parts.starts.truncate(first + count - n + 1);
+    }
+}
+
+/// The four kinds of a text that is not ASCII. CJK characters are copied behind the text, so
+/// that two of them are neighbours whatever stood between.
+fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
+    let table = Table::get();
+    let length = text.len();
+    let mut cjk: Vec<u8> = Vec::new();
+    let mut other: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut start = 0;
+    // A normalised text is UTF-8 by construction.
+    for (at, letter) in std::str::from_utf8(text).unwrap_or_default().char_indices() {
+        if table.entry(letter as u32) & CJK != 0 {
+            if start < at {
+                other.push(start..at);
+            }
+            start = at + letter.len_utf8();
+            cjk.extend_from_slice(&text[at..start]);
+        }
+    }
+    if start < length {
+        other.push(start..length);
+    }
+    for (from, to) in other.iter().flat_map(|range| split_words(text, range.clone())) {
+        parts.push(from, to);
+    }
+    parts.close(WORD);
+    let begin = text.len();
+    text.extend_from_slice(&cjk);
+    if !cjk.is_empty() {
+        characters(text, false, begin..text.len(), 1, parts);
+        parts.close(CJK_ONE);
+        if parts.edges.len() > 2 {
+            parts.windows(2);
+            parts.close(CJK_TWO);
+        }
+    }
+    let alone = cjk.is_empty();
+    for range in other {
+        let letters = text[range.clone()].iter().filter(|byte| **byte & 0xc0 != 0x80).count();
+        if letters >= n || alone {
+            characters(text, false, range, n, parts);
+        }
+    }
+    parts.close(CHARS);
+}
+
+fn split_words(text: &[u8], range: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let end = range.end;
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        while at < end && text[at] == b' ' {
+            at += 1;
+        }
+        let from = at;
+        while at < end && text[at] != b' ' {
+            at += 1;
+        }
+        (from < at).then_some((from, at))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(features: Features, text: &str) -> Vec<(u8, String)> {
+        let mut buffer = text.as_bytes().to_vec();
+        let mut parts = Parts::default();
+        features.cut(&mut buffer, text.is_ascii(), &mut parts);
+        let mut found = Vec::new();
+        for (kind, range) in &parts.kinds {
+            for at in range.clone() {
+                let part = &buffer[parts.starts[at] as usize..parts.ends[at] as usize];
+                found.push((*kind, String::from_utf8(part.to_vec()).unwrap()));
+            }
+        }
+        found
+    }
+
+    fn plain(features: Features, text: &str) -> Vec<String> {
+        cut(features, text).into_iter().map(|(_, part)| part).collect()
+    }
+
+    #[test]
+    fn characters_slide_by_one() {
+        assert_eq!(plain(Features::Chars(3), "hello"), ["hel", "ell", "llo"]);
+        assert_eq!(plain(Features::Chars(3), "дом"), ["дом"]);
+        assert_eq!(plain(Features::Chars(3), "дома"), ["дом", "ома"]);
+        assert_eq!(plain(Features::Chars(3), "ab"), ["ab"]);
+        assert!(plain(Features::Chars(3), "").is_empty());
+    }
+
+    #[test]
+    fn words_are_cut_in_one_piece() {
+        assert_eq!(plain(Features::Words(2), "a bc d"), ["a bc", "bc d"]);
+        assert_eq!(plain(Features::Words(3), "a bc"), ["a bc"]);
+        assert_eq!(plain(Features::Words(1), "a bc"), ["a", "bc"]);
+    }
+
+    #[test]
+    fn mixed_text_has_four_kinds() {
+        let found = cut(Features::Mixed(4), "abcde 漢字x語");
+        let expected = [
+            (WORD, "abcde"),
+            (WORD, "x"),
+            (CJK_ONE, "漢"),
+            (CJK_ONE, "字"),
+            (CJK_ONE, "語"),
+            (CJK_TWO, "漢字"),
+            (CJK_TWO, "字語"),
+            (CHARS, "abcd"),
+            (CHARS, "bcde"),
+            (CHARS, "cde "),
+        ];
+        assert_eq!(found, expected.map(|(kind, part)| (kind, part.to_string())));
+    }
+}

@@ -1,0 +1,444 @@
+//! Document frequencies: in how many documents a feature was seen.
+//!
+//! Exact while there are at most `max_features` different features; then a sketch (count-min,
+//! two rows) that never says too little. Both are sums over documents, and which one it is
+//! depends on the features alone, so parts added together equal the whole, byte for byte.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::mix;
+
+pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
+const SHARDS: usize = 64;
+const ROWS: usize = 2;
+const MAGIC: &[u8; 8] = b"NDFREQ01";
+
+/// A growing table of one shard: open addressing, 0 marks a free place.
+struct Shard {
+    keys: Vec<u64>,
+    counts: Vec<u32>,
+    used: usize,
+}
+
+impl Shard {
+    fn new() -> Shard {
+        Shard { keys: vec![0; 16], counts: vec![0; 16], used: 0 }
+    }
+
+    /// The place of *key*, or the free one where it belongs.
+    #[inline(always)]
+    fn place(&self, key: u64) -> usize {
+        let mask = self.keys.len() - 1;
+        // The top bits chose the shard; the ones below them choose the place.
+        let mut at = (key >> 6) as usize & mask;
+        while self.keys[at] != key && self.keys[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn add(&mut self, key: u64, count: u32) {
+        let at = self.place(key);
+        if self.keys[at] == 0 {
+            if self.used * 4 >= self.keys.len() * 3 {
+                self.grow();
+                return self.add(key, count);
+            }
+            self.used += 1;
+            self.keys[at] = key;
+        }
+        self.counts[at] = self.counts[at].saturating_add(count);
+    }
+
+    fn grow(&mut self) {
+        let size = self.keys.len() * 2;
+        let mut larger = Shard { keys: vec![0; size], counts: vec![0; size], used: self.used };
+        for (key, count) in self.entries() {
+            let at = larger.place(key);
+            larger.keys[at] = key;
+            larger.counts[at] = count;
+        }
+        *self = larger;
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.keys.iter().copied().zip(self.counts.iter().copied()).filter(|(key, _)| *key != 0)
+    }
+}
+
+/// A feature whose hash is 0 is kept under 1: 0 marks free places.
+#[inline(always)]
+fn key_of(hash: u64) -> u64 {
+    hash.max(1)
+}
+
+pub struct Frequencies {
+    documents: AtomicU64,
+    distinct: AtomicUsize,
+    max_features: usize,
+    shards: Vec<Mutex<Shard>>,
+    sketch: Option<Vec<AtomicU32>>,
+}
+
+impl Frequencies {
+    pub fn new(max_features: usize) -> Frequencies {
+        Frequencies {
+            documents: AtomicU64::new(0),
+            distinct: AtomicUsize::new(0),
+            max_features,
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            sketch: None,
+        }
+    }
+
+    pub fn documents(&self) -> u64 {
+        self.documents.load(Ordering::Relaxed)
+    }
+
+    /// How many different features there are; unknown once it is a sketch.
+    pub fn features(&self) -> Option<usize> {
+        self.sketch.is_none().then(|| self.distinct.load(Ordering::Relaxed))
+    }
+
+    pub fn max_features(&self) -> usize {
+        self.max_features
+    }
+
+    /// Counters in a row of the sketch: together they take about as much as the exact table.
+    fn row(&self) -> usize {
+        (self.max_features / 2).next_power_of_two().max(1024)
+    }
+
+    fn cell(row: usize, width: usize, hash: u64) -> usize {
+        row * width + (mix::finish(hash ^ mix::GAMMA.wrapping_mul(row as u64 + 1)) as usize & (width - 1))
+    }
+
+    /// Count documents: *hashes* are their different features, in any order.
+    pub fn add(&self, documents: u64, hashes: &mut [u64]) {
+        self.documents.fetch_add(documents, Ordering::Relaxed);
+        if let Some(cells) = &self.sketch {
+            for hash in hashes.iter() {
+                self.add_to_sketch(cells, *hash, 1);
+            }
+            return;
+        }
+        // By shard, so that each lock is taken once.
+        hashes.sort_unstable_by_key(|hash| hash >> 58);
+        for group in hashes.chunk_by(|left, right| left >> 58 == right >> 58) {
+            self.add_to_shard((group[0] >> 58) as usize, group.iter().map(|hash| (key_of(*hash), 1)));
+        }
+    }
+
+    fn add_to_shard(&self, number: usize, entries: impl Iterator<Item = (u64, u32)>) {
+        // A poisoned lock means a panic elsewhere; the counts themselves are whole.
+        let mut shard = self.shards[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let before = shard.used;
+        for (key, count) in entries {
+            shard.add(key, count);
+        }
+        self.distinct.fetch_add(shard.used - before, Ordering::Relaxed);
+    }
+
+    fn add_to_sketch(&self, cells: &[AtomicU32], hash: u64, count: u32) {
+        let width = cells.len() / ROWS;
+        for row in 0..ROWS {
+            let cell = &cells[Self::cell(row, width, key_of(hash))];
+            // Saturating, whatever the other threads do.
+            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old.saturating_add(count)));
+        }
+    }
+
+    /// Go over to the sketch if there are too many features. Call it between batches.
+    pub fn settle(&mut self) {
+        if self.sketch.is_some() || *self.distinct.get_mut() <= self.max_features {
+            return;
+        }
+        let cells: Vec<AtomicU32> = (0..ROWS * self.row()).map(|_| AtomicU32::new(0)).collect();
+        for shard in std::mem::take(&mut self.shards) {
+            let shard = shard.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+            for (key, count) in shard.entries() {
+                self.add_to_sketch(&cells, key, count);
+            }
+        }
+        self.sketch = Some(cells);
+    }
+
+    /// Add what another one counted.
+    pub fn merge(&mut self, other: &Frequencies) -> Result<(), String> {
+        if self.max_features != other.max_features {
+            return Err(format!(
+                "cannot add frequencies with max_features {} to ones with {}; fit both with the same",
+                other.max_features, self.max_features
+            ));
+        }
+        self.documents.fetch_add(other.documents(), Ordering::Relaxed);
+        if let Some(theirs) = &other.sketch {
+            *self.distinct.get_mut() = usize::MAX;
+            self.settle();
+            for (mine, cell) in self.sketch.iter_mut().flatten().zip(theirs) {
+                let sum = mine.get_mut().saturating_add(cell.load(Ordering::Relaxed));
+                *mine.get_mut() = sum;
+            }
+            return Ok(());
+        }
+        for (key, count) in other.entries() {
+            match &self.sketch {
+                Some(cells) => self.add_to_sketch(cells, key, count),
+                None => self.add_to_shard((key >> 58) as usize, std::iter::once((key, count))),
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// The exact counts in ascending order of feature; nothing once it is a sketch.
+    pub fn entries(&self) -> Vec<(u64, u32)> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let begin = all.len();
+            all.extend(shard.entries());
+            all[begin..].sort_unstable();
+        }
+        all
+    }
+
+    /// The bytes of docs/formats/scheme.md, the same for the same counts.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        let entries = self.entries();
+        let count = self.sketch.as_ref().map_or(entries.len(), Vec::len);
+        for number in [u64::from(self.sketch.is_some()), self.documents(), self.max_features as u64, count as u64] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        match &self.sketch {
+            Some(cells) => {
+                out.extend(cells.iter().flat_map(|cell| cell.load(Ordering::Relaxed).to_le_bytes()));
+            }
+            None => {
+                out.extend(entries.iter().flat_map(|entry| entry.0.to_le_bytes()));
+                out.extend(entries.iter().flat_map(|entry| entry.1.to_le_bytes()));
+            }
+        }
+        let check = xxhash_rust::xxh3::xxh3_128(&out);
+        out.extend_from_slice(&check.to_le_bytes());
+        out
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Frequencies, String> {
+        const HEAD: usize = 40;
+        let damaged = |what: &str| format!("the frequency table is damaged: {what}");
+        if bytes.len() < HEAD + 16 || &bytes[..8] != MAGIC {
+            return Err(damaged("it does not begin as one"));
+        }
+        let (body, check) = bytes.split_at(bytes.len() - 16);
+        if xxhash_rust::xxh3::xxh3_128(body).to_le_bytes() != *check {
+            return Err(damaged("its checksum does not match"));
+        }
+        let word = |at: usize| u64::from_le_bytes(body[at..at + 8].try_into().unwrap_or_default());
+        let (sketched, documents, max_features, count) = (word(8), word(16), word(24), word(32));
+        let data = &body[HEAD..];
+        let size = if sketched == 1 { 4 } else { 12 };
+        if sketched > 1 || count.checked_mul(size) != Some(data.len() as u64) {
+            return Err(damaged("its length does not fit its count"));
+        }
+        let count = count as usize;
+        let number = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or_default());
+        let mut table = Frequencies::new(max_features as usize);
+        if sketched == 1 {
+            if count != ROWS * table.row() {
+                return Err(damaged("its sketch has the wrong size"));
+            }
+            table.shards.clear();
+            table.sketch = Some((0..count).map(|at| AtomicU32::new(number(at * 4))).collect());
+        } else {
+            for at in 0..count {
+                let key = u64::from_le_bytes(data[at * 8..at * 8 + 8].try_into().unwrap_or_default());
+                table.add_to_shard((key >> 58) as usize, std::iter::once((key, number(count * 8 + at * 4))));
+            }
+        }
+        table.documents = AtomicU64::new(documents);
+        Ok(table)
+    }
+
+    /// The table in the form that answers fastest.
+    pub fn freeze(&self) -> Frozen {
+        let lookup = match &self.sketch {
+            Some(cells) => Lookup::Sketch(cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect()),
+            None => Lookup::Exact(ExactTable::new(&self.entries())),
+        };
+        Frozen::new(self.documents(), lookup)
+    }
+}
+
+/// Only features that two documents share: all others weigh nothing.
+struct ExactTable {
+    keys: Vec<u64>,
+    counts: Vec<u32>,
+    shift: u32,
+}
+
+impl ExactTable {
+    fn new(entries: &[(u64, u32)]) -> ExactTable {
+        let shared = entries.iter().filter(|entry| entry.1 >= 2);
+        let size = (shared.clone().count() * 2).next_power_of_two().max(2);
+        let shift = 64 - size.trailing_zeros();
+        let mut table = ExactTable { keys: vec![0; size], counts: vec![0; size], shift };
+        for &(key, count) in shared {
+            let mut at = (key >> shift) as usize;
+            while table.keys[at] != 0 {
+                at = (at + 1) & (size - 1);
+            }
+            table.keys[at] = key;
+            table.counts[at] = count;
+        }
+        table
+    }
+
+    #[inline(always)]
+    fn get(&self, key: u64) -> u32 {
+        let mask = self.keys.len() - 1;
+        let mut at = (key >> self.shift) as usize;
+        loop {
+            let found = self.keys[at];
+            if found == key {
+                return self.counts[at];
+            }
+            if found == 0 {
+                return 0;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+}
+
+enum Lookup {
+    Exact(ExactTable),
+    Sketch(Vec<u32>),
+}
+
+/// Frequencies that no longer change, and the weights they give.
+pub struct Frozen {
+    lookup: Lookup,
+    documents: u64,
+    /// Up to this frequency a feature is rare and keeps its whole weight.
+    knee: u32,
+    /// What identifies the weights: the number of documents and every shared feature's count.
+    pub digest: u128,
+}
+
+/// 32 x 2^(-j/2): the weight of a feature that is j doublings above the knee.
+const DISCOUNT: [u32; 12] = [32, 23, 16, 11, 8, 6, 4, 3, 2, 1, 1, 1];
+
+impl Frozen {
+    fn new(documents: u64, lookup: Lookup) -> Frozen {
+        let knee = (documents.isqrt() / 3).clamp(16, u64::from(u32::MAX)) as u32;
+        let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
+        let digest = match &lookup {
+            // A sum, so that the order of the table does not matter.
+            Lookup::Exact(table) => {
+                table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(head, |sum, (key, count)| {
+                    let mut entry = [0; 12];
+                    entry[..8].copy_from_slice(&key.to_le_bytes());
+                    entry[8..].copy_from_slice(&count.to_le_bytes());
+                    sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
+                })
+            }
+            Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
+                sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
+            }),
+        };
+        Frozen { lookup, documents, knee, digest }
+    }
+
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+
+    pub fn knee(&self) -> u32 {
+        self.knee
+    }
+
+    /// In how many documents the feature was seen; one that was seen in one only may give 0.
+    #[inline(always)]
+    pub fn get(&self, hash: u64) -> u32 {
+        let key = key_of(hash);
+        match &self.lookup {
+            Lookup::Exact(table) => table.get(key),
+            Lookup::Sketch(cells) => {
+                let width = cells.len() / ROWS;
+                (0..ROWS).map(|row| cells[Frequencies::cell(row, width, key)]).min().unwrap_or(0)
+            }
+        }
+    }
+
+    /// How much the feature counts in a fingerprint: 32 if rare, less if common, 0 if nobody shares it.
+    #[inline(always)]
+    pub fn weight(&self, hash: u64) -> u32 {
+        let frequency = self.get(hash);
+        if frequency < 2 {
+            return 0;
+        }
+        DISCOUNT.get(doublings(frequency, self.knee)).copied().unwrap_or(0)
+    }
+}
+
+/// How often *frequency* is twice the knee: 0 below it.
+#[inline(always)]
+pub fn doublings(frequency: u32, knee: u32) -> usize {
+    (frequency / knee).checked_ilog2().unwrap_or(0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fitted(max_features: usize, documents: &[Vec<u64>]) -> Frequencies {
+        let mut table = Frequencies::new(max_features);
+        for document in documents {
+            table.add(1, &mut document.clone());
+            table.settle();
+        }
+        table
+    }
+
+    fn corpus() -> Vec<Vec<u64>> {
+        (0..300u64).map(|n| (0..n % 40).map(|k| mix::finish(n % (k + 2) + k * 1000)).collect()).collect()
+    }
+
+    #[test]
+    fn parts_added_together_equal_the_whole() {
+        for max_features in [1 << 20, 100] {
+            let corpus = corpus();
+            let whole = fitted(max_features, &corpus).to_bytes();
+            let mut parts = fitted(max_features, &corpus[..7]);
+            parts.merge(&fitted(max_features, &corpus[7..100])).unwrap();
+            let mut rest = fitted(max_features, &corpus[100..]);
+            rest.merge(&parts).unwrap();
+            assert_eq!(rest.to_bytes(), whole);
+        }
+    }
+
+    #[test]
+    fn the_sketch_never_says_too_little() {
+        let corpus = corpus();
+        let (exact, sketch) = (fitted(1 << 20, &corpus), fitted(100, &corpus).freeze());
+        for (key, count) in exact.entries() {
+            assert!(sketch.get(key) >= count);
+        }
+    }
+
+    #[test]
+    fn bytes_come_back() {
+        for max_features in [1 << 20, 100] {
+            let bytes = fitted(max_features, &corpus()).to_bytes();
+            assert_eq!(Frequencies::from_bytes(&bytes).unwrap().to_bytes(), bytes);
+            for at in [0, 9, 30, bytes.len() / 2, bytes.len() - 1] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 4;
+                assert!(Frequencies::from_bytes(&damaged).is_err());
+            }
+        }
+    }
+}

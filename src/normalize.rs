@@ -1,0 +1,254 @@
+//! Normalisation: the text of a document in the form from which features are cut.
+//!
+//! Input is valid UTF-8 (a Python string or an Arrow array: never checked again). ASCII text
+//! takes a short way; other text one pass over the code-point table; only text that NFKC
+//! would change in more than single letters goes through NFKC itself.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::unicode::{self, CJK, FORMAT, MARK, SPECIAL, Table, UNSTABLE, WORD};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normalization {
+    /// The text as it is.
+    None,
+    /// Full Unicode lower case.
+    Lower,
+    /// Format characters removed, NFKC, lower case, runs of other than word characters one space.
+    Text,
+    /// Lower case, word characters only, nothing between them.
+    WordChars,
+    /// Lower case, ASCII words of two letters or more, one space between them.
+    AsciiWords,
+    /// Lower case, Unicode words, one space between them; every CJK character is a word.
+    UnicodeWords,
+}
+
+impl Normalization {
+    pub fn parse(name: &str) -> Option<Normalization> {
+        Some(match name {
+            "none" => Normalization::None,
+            "lower" => Normalization::Lower,
+            "text" => Normalization::Text,
+            "word-chars" => Normalization::WordChars,
+            "ascii-words" => Normalization::AsciiWords,
+            "unicode-words" => Normalization::UnicodeWords,
+            _ => return None,
+        })
+    }
+
+    /// Replace *out* by the normalised form of *text*; whether it is ASCII.
+    pub fn apply(self, text: &str, out: &mut Vec<u8>) -> bool {
+        out.clear();
+        out.reserve(text.len() + 16);
+        let ascii = text.is_ascii();
+        match (self, ascii) {
+            (Normalization::None, _) => out.extend_from_slice(text.as_bytes()),
+            (Normalization::Lower, true) => {
+                out.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
+            }
+            (Normalization::Lower, false) => lowercase(text, |code, _| push(out, code)),
+            (Normalization::Text | Normalization::UnicodeWords, true) => ascii_words(text.as_bytes(), out),
+            (Normalization::Text, false) => {
+                if !stable_words(text, out) {
+                    let table = Table::get();
+                    let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
+                    let composed: String = text.chars().filter(visible).nfkc().collect();
+                    out.clear();
+                    words(&composed, out, false);
+                }
+            }
+            (Normalization::WordChars, true) => {
+                out.extend(text.bytes().filter(is_word_byte).map(|byte| byte.to_ascii_lowercase()));
+            }
+            (Normalization::WordChars, false) => lowercase(text, |code, entry| {
+                if entry & WORD != 0 {
+                    push(out, code);
+                }
+            }),
+            (Normalization::AsciiWords, true) => {
+                ascii_words(text.as_bytes(), out);
+                drop_single_letters(out);
+            }
+            (Normalization::AsciiWords, false) => {
+                // Some letters outside ASCII have a lower case within (the Kelvin sign).
+                let mut lower = Vec::with_capacity(text.len());
+                lowercase(text, |code, _| push(&mut lower, code));
+                ascii_words(&lower, out);
+                drop_single_letters(out);
+            }
+            (Normalization::UnicodeWords, false) => words(text, out, true),
+        }
+        ascii || out.is_ascii()
+    }
+}
+
+#[inline(always)]
+fn is_word_byte(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || *byte == b'_'
+}
+
+/// Append a code point as UTF-8; what is none becomes U+FFFD.
+#[inline(always)]
+fn push(out: &mut Vec<u8>, code: u32) {
+    if code < 0x80 {
+        out.push(code as u8);
+    } else {
+        let letter = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
+        out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+/// ASCII words in lower case with one space between them; bytes above 0x7f separate words.
+fn ascii_words(text: &[u8], out: &mut Vec<u8>) {
+    let mut in_word = false;
+    for byte in text {
+        let word = is_word_byte(byte);
+        if word {
+            out.push(byte.to_ascii_lowercase());
+        } else if in_word {
+            out.push(b' ');
+        }
+        in_word = word;
+    }
+    if out.last() == Some(&b' ') {
+        out.pop();
+    }
+}
+
+/// Remove words of one letter from words with one space between them.
+fn drop_single_letters(out: &mut Vec<u8>) {
+    let mut kept = 0;
+    let mut start = 0;
+    while start < out.len() {
+        let end = out[start..].iter().position(|byte| *byte == b' ').map_or(out.len(), |at| start + at);
+        if end - start >= 2 {
+            if kept > 0 {
+                out[kept] = b' ';
+                kept += 1;
+            }
+            out.copy_within(start..end, kept);
+            kept += end - start;
+        }
+        start = end + 1;
+    }
+    out.truncate(kept);
+}
+
+/// Call *emit* with every code point of the lower-case form of *text* and its table entry.
+#[inline(always)]
+fn lowercase(text: &str, mut emit: impl FnMut(u32, u32)) {
+    let table = Table::get();
+    for (at, letter) in text.char_indices() {
+        let code = letter as u32;
+        let entry = table.entry(code);
+        if entry & SPECIAL == 0 {
+            emit(unicode::lower(code, entry), entry);
+        } else {
+            special_lower(table, text, at, letter, |code| emit(code, table.entry(code)));
+        }
+    }
+}
+
+/// The lower case of a capital I with a dot, or of a capital sigma.
+fn special_lower(table: &Table, text: &str, at: usize, letter: char, mut emit: impl FnMut(u32)) {
+    if letter == '\u{130}' {
+        emit('i' as u32);
+        emit(0x307);
+        return;
+    }
+    let after = &text[at + letter.len_utf8()..];
+    let last = unicode::sigma_is_final(table, &text[..at], after);
+    emit(if last { 0x3c2 } else { 0x3c3 });
+}
+
+/// Unicode words of text that is NFKC already; where *spread* is set every CJK character is one.
+fn words(text: &str, out: &mut Vec<u8>, spread: bool) {
+    let mut in_word = false;
+    let mut in_cjk = false;
+    lowercase(text, |code, entry| {
+        let word = entry & WORD != 0 || (entry & MARK != 0 && in_word);
+        if word {
+            let cjk = spread && entry & CJK != 0;
+            if in_word && (cjk || (in_cjk && entry & MARK == 0)) {
+                out.push(b' ');
+            }
+            push(out, code);
+            in_cjk = cjk || (in_cjk && entry & MARK != 0);
+        } else if in_word {
+            out.push(b' ');
+        }
+        in_word = word;
+    });
+    if out.last() == Some(&b' ') {
+        out.pop();
+    }
+}
+
+/// The `Text` form of text that needs no composing; false, with *out* unusable, where it does.
+fn stable_words(text: &str, out: &mut Vec<u8>) -> bool {
+    let table = Table::get();
+    let mut in_word = false;
+    let mut last_class = 0;
+    for (at, letter) in text.char_indices() {
+        let code = letter as u32;
+        let entry = table.entry(code);
+        let class = unicode::class(entry);
+        if entry & UNSTABLE != 0 || (class != 0 && class < last_class) {
+            return false;
+        }
+        if entry & FORMAT != 0 {
+            continue;
+        }
+        last_class = class;
+        let word = entry & WORD != 0 || (entry & MARK != 0 && in_word);
+        if word && entry & SPECIAL == 0 {
+            push(out, unicode::lower_stable(code, entry));
+        } else if word {
+            special_lower(table, text, at, letter, |code| push(out, code));
+        } else if in_word {
+            out.push(b' ');
+        }
+        in_word = word;
+    }
+    if out.last() == Some(&b' ') {
+        out.pop();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalized(kind: Normalization, text: &str) -> String {
+        let mut out = Vec::new();
+        kind.apply(text, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn forms_of_one_text_become_one() {
+        for text in ["Café  №1", "Cafe\u{301} — №1", "Ca\u{ad}fé, №1", "Ｃａｆé No1"] {
+            assert_eq!(normalized(Normalization::Text, text), "café no1", "{text}");
+        }
+    }
+
+    #[test]
+    fn sigma_knows_the_end_of_a_word() {
+        assert_eq!(normalized(Normalization::Lower, "ΣΑΣ Σ"), "σας σ");
+    }
+
+    #[test]
+    fn marks_without_a_letter_are_no_word() {
+        assert_eq!(normalized(Normalization::Text, "\u{301}\u{fe0f} ❤\u{fe0f}"), "");
+    }
+
+    #[test]
+    fn news_words_have_two_letters() {
+        assert_eq!(
+            normalized(Normalization::AsciiWords, "A president, I said: caf\u{e9} on \u{212a}m"),
+            "president said caf on km"
+        );
+    }
+}

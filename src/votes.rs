@@ -1,0 +1,87 @@
+//! Votes: every feature votes on every bit, for it where its hash has a 1, against where a 0.
+//!
+//! Only the weight in favour is summed: a bit is set when twice that exceeds the total (or
+//! reaches it, where a tie gives 1). Everything is integers, so no order changes a bit.
+
+/// Hashes between two flushes of byte-wide counters.
+const BYTE_ROUNDS: usize = 255;
+
+/// Bit i of a byte at byte i of a word.
+const SPREAD: [u64; 256] = spread();
+
+const fn spread() -> [u64; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+}
+
+/// Add to *ones* how many of *hashes* have each bit.
+pub fn count(hashes: &[u64], ones: &mut [u32; 64]) {
+    for round in hashes.chunks(BYTE_ROUNDS) {
+        let mut lanes = [0u64; 8];
+        for hash in round {
+            for (lane, byte) in lanes.iter_mut().zip(hash.to_le_bytes()) {
+                *lane += SPREAD[byte as usize];
+            }
+        }
+        for (lane, counters) in lanes.iter().zip(ones.chunks_exact_mut(8)) {
+            for (counter, byte) in counters.iter_mut().zip(lane.to_le_bytes()) {
+                *counter += u32::from(byte);
+            }
+        }
+    }
+}
+
+/// Add to *ones* the weight of those of *hashes* that have each bit.
+pub fn weigh(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
+    for (hash, weight) in hashes.iter().zip(weights) {
+        for (bit, sum) in ones.iter_mut().enumerate() {
+            *sum += u64::from(*weight) & (hash >> bit & 1).wrapping_neg();
+        }
+    }
+}
+
+/// Set the bits of *out* that the votes favour.
+pub fn decide<T>(ones: &[T], total: i128, tie_gives_one: bool, out: &mut [u64])
+where
+    T: Copy + Into<i128>,
+{
+    out.fill(0);
+    for (bit, sum) in ones.iter().enumerate() {
+        let twice = 2 * (*sum).into();
+        if twice > total || (tie_gives_one && twice == total) {
+            out[bit / 64] |= 1 << (bit % 64);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_is_weighing_by_one() {
+        let hashes: Vec<u64> = (0..1000).map(|n| crate::mix::finish(n)).collect();
+        let (mut ones, mut sums) = ([0u32; 64], [0u64; 64]);
+        count(&hashes, &mut ones);
+        weigh(&hashes, &vec![1; 1000], &mut sums);
+        assert!(ones.iter().zip(&sums).all(|(one, sum)| u64::from(*one) == *sum));
+    }
+
+    #[test]
+    fn a_tie_is_what_the_rule_says() {
+        let mut out = [0];
+        decide(&[1u32, 2, 0], 2, false, &mut out);
+        assert_eq!(out, [0b010]);
+        decide(&[1u32, 2, 0], 2, true, &mut out);
+        assert_eq!(out, [0b011]);
+    }
+}
