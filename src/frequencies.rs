@@ -145,9 +145,7 @@ impl Frequencies {
         for row in 0..ROWS {
             let cell = &cells[Self::cell(row, width, key_of(hash))];
             // Saturating, whatever the other threads do.
-            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
-                Some(old.saturating_add(count))
-            });
+            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old.saturating_add(count)));
         }
     }
 
@@ -211,12 +209,7 @@ impl Frequencies {
         let mut out = MAGIC.to_vec();
         let entries = self.entries();
         let count = self.sketch.as_ref().map_or(entries.len(), Vec::len);
-        for number in [
-            u64::from(self.sketch.is_some()),
-            self.documents(),
-            self.max_features as u64,
-            count as u64,
-        ] {
+        for number in [u64::from(self.sketch.is_some()), self.documents(), self.max_features as u64, count as u64] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         match &self.sketch {
@@ -344,15 +337,14 @@ impl Frozen {
         let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
         let digest = match &lookup {
             // A sum, so that the order of the table does not matter.
-            Lookup::Exact(table) => table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(
-                head,
-                |sum, (key, count)| {
+            Lookup::Exact(table) => {
+                table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(head, |sum, (key, count)| {
                     let mut entry = [0; 12];
                     entry[..8].copy_from_slice(&key.to_le_bytes());
                     entry[8..].copy_from_slice(&count.to_le_bytes());
                     sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
-                },
-            ),
+                })
+            }
             Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
                 sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
             }),

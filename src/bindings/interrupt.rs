@@ -10,11 +10,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Do *work* with the interpreter released. *long* work goes on in a second thread, while this
 /// one looks for signals; when one raises, *work* is told through its flag, and ends.
-pub fn interruptible<T: Send>(
-    py: Python<'_>,
-    long: bool,
-    work: impl FnOnce(&AtomicBool) -> T + Send,
-) -> PyResult<T> {
+pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
     let cancel = AtomicBool::new(false);
     if !long {
         return Ok(py.detach(|| work(&cancel)));

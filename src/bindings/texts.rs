@@ -159,10 +159,8 @@ impl ArrowChunk {
             None if length == 0 => return Ok(Some(b"")),
             None => return Err(broken()),
         };
-        let (start, length) = (
-            usize::try_from(start).map_err(|_| broken())?,
-            usize::try_from(length).map_err(|_| broken())?,
-        );
+        let (start, length) =
+            (usize::try_from(start).map_err(|_| broken())?, usize::try_from(length).map_err(|_| broken())?);
         if start.checked_add(length).is_none_or(|end| end > size) {
             return Err(broken());
         }
