@@ -187,10 +187,7 @@ impl NativeRecipe {
         let mut valid = vec![false; count];
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let pieces = texts
-                .items
-                .chunks(piece)
-                .zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
+            let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
             let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
             parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
                 for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
