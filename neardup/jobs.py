@@ -10,7 +10,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +28,8 @@ from neardup.sinks.atomic import atomic_file
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
-from neardup.sources import ANY, DEFAULT, Limits, Source, Tolerance, open_source
+from neardup.sources import ANY, Source, Tolerance, open_source
+from neardup.sources.limits import DEFAULT, Limits
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
@@ -76,8 +77,8 @@ class Job:
     inputs: Sequence[str]
     out: str
     scheme: Scheme
-    settings: Settings = Settings()
-    reading: Reading = Reading()
+    settings: Settings = field(default_factory=Settings)
+    reading: Reading = field(default_factory=Reading)
     protect: Sequence[str] = ()
     report: str | None = None
     annotate_only: bool = False
