@@ -26,6 +26,9 @@ COMMANDS: dict[str, str] = {
     "distance": "How far two texts or fingerprints are apart.",
     "explain": "Why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "index": "Build, change and search an index of fingerprints.",
+    "join": "All pairs of fingerprints within a radius.",
+    "plan": "How a join would go about it, and at what cost.",
     "schemes": "The recipes from document to fingerprint.",
     "undo": "Bring back the files that apply removed.",
 }
