@@ -198,3 +198,12 @@ class PairStream:
 
 def check_index(data: bytes) -> None:
     """Raise DamagedFile unless the bytes are those of an index file."""
+
+def nearest_pairs(
+    rows: int,
+    left: npt.NDArray[np.uint32],
+    right: npt.NDArray[np.uint32],
+    distance: npt.NDArray[np.uint16],
+    most: int,
+) -> npt.NDArray[np.bool_]:
+    """Which pairs, sorted by left and right, are among the *most* nearest of either side."""

@@ -76,7 +76,7 @@ class Job:
 
     inputs: Sequence[str]
     out: str
-    scheme: Scheme
+    scheme: Scheme | None = None
     settings: Settings = field(default_factory=Settings)
     reading: Reading = field(default_factory=Reading)
     protect: Sequence[str] = ()
