@@ -609,7 +609,7 @@ class Representatives:
 
     def comparable(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Flags:
         """Which pairs may be compared: of one source, or of two, as the user wants."""
-        wanted = ~(self.fixed[left] & self.fixed[right])
+        wanted: Flags = ~(self.fixed[left] & self.fixed[right])
         if self.within:
             wanted &= self.field[left] == self.field[right]
         if self.across:
