@@ -22,6 +22,9 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 COMMANDS: dict[str, str] = {
     "distance": "How far two texts or fingerprints are apart.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "index": "Build, change and search an index of fingerprints.",
+    "join": "All pairs of fingerprints within a radius.",
+    "plan": "How a join would go about it, and at what cost.",
     "schemes": "The recipes from document to fingerprint.",
 }
 
