@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
-    from neardup.pairs import join
+    from neardup.index import Index
+    from neardup.pairs import join, join_batches
     from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
 
@@ -29,11 +30,14 @@ _HOME = {
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
+    "join_batches": "neardup.pairs",
+    "Index": "neardup.index",
     "plan": "neardup.planner",
 }
 
 __all__ = [
     "Fingerprints",
+    "Index",
     "NeardupError",
     "Scheme",
     "components",
@@ -41,6 +45,7 @@ __all__ = [
     "format",
     "groups",
     "join",
+    "join_batches",
     "parse",
     "plan",
     "scheme",
