@@ -53,14 +53,16 @@ def _run(words: Words, offset: int, width: int) -> Words:
     run = words[:, at] >> np.uint64(shift)
     if shift + width > 64:
         run |= words[:, at + 1] << np.uint64(64 - shift)
-    return run if width == 64 else run & np.uint64((1 << width) - 1)
+    return np.asarray(run if width == 64 else run & np.uint64((1 << width) - 1))
 
 
 class Census:
     """Which blocks were ever seen, and how many fingerprints that are there now share one."""
 
     def __init__(self, bits: int, offsets: list[int], limit: int) -> None:
-        self._spans = list(zip(offsets, (mask.bit_length() for mask in block_masks(bits, offsets)), strict=True))
+        self._spans = list(
+            zip(offsets, (mask.bit_length() for mask in block_masks(bits, offsets)), strict=True)
+        )
         self._limit = limit
         self._width = (bits + 63) // 64
         self._new: list[Words] = []

@@ -83,12 +83,15 @@ def test_a_version_that_is_none_is_an_error() -> None:
 
 
 operations = st.lists(
-    st.tuples(st.sampled_from(["add", "delete", "query"]), st.integers(0, 3), st.integers(0, 255)), max_size=40
+    st.tuples(st.sampled_from(["add", "delete", "query"]), st.integers(0, 3), st.integers(0, 255)),
+    max_size=40,
 )
 
 
 @given(operations, st.sampled_from([(64, 0), (64, 2), (64, 63), (64, 70), (8, 2), (128, 1), (256, 3)]))
-def test_the_index_does_what_buckets_of_sets_do(steps: list[tuple[str, int, int]], shape: tuple[int, int]) -> None:
+def test_the_index_does_what_buckets_of_sets_do(
+    steps: list[tuple[str, int, int]], shape: tuple[int, int]
+) -> None:
     f, k = shape
     index = SimhashIndex([], f, k)
     entries: set[tuple[str, int]] = set()
@@ -106,7 +109,9 @@ def test_the_index_does_what_buckets_of_sets_do(steps: list[tuple[str, int, int]
             near = {name for name, value in entries if nd.distance(value, simhash.value) <= k}
             assert sorted(index.get_near_dups(simhash)) == sorted(near)
     assert index.bucket_size() == len(keys)
-    assert {entry for bucket in index.bucket.values() for entry in bucket} == {f"{v:x},{n}" for n, v in entries}
+    assert {entry for bucket in index.bucket.values() for entry in bucket} == {
+        f"{v:x},{n}" for n, v in entries
+    }
     assert set(index.bucket) == keys
 
 
@@ -201,7 +206,9 @@ def test_an_encoder_survives_its_file(tmp_path: Path) -> None:
     assert again.encode("ä b c") == encoder.encode("ä b c")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"name": "Other"}', '{"vocabulary": 3}', '{"vocabulary": [], "x": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"name": "Other"}', '{"vocabulary": 3}', '{"vocabulary": [], "x": 1}']
+)
 def test_json_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(DamagedFile, match="not the JSON of a SimHashDocumentEncoder"):
         htm.SimHashDocumentEncoder.from_json(text)
@@ -254,7 +261,9 @@ def test_dates_without_a_time_are_dates() -> None:
     assert [group.member_ids for group in groups] == [["newest", "old"], ["new"]]
 
 
-@pytest.mark.parametrize("moment", ["", "soon", "2024-13-01", "2024-02-30", "2024-01-01T25:00", "2024-01-01T24:01", 7])
+@pytest.mark.parametrize(
+    "moment", ["", "soon", "2024-13-01", "2024-02-30", "2024-01-01T25:00", "2024-01-01T24:01", 7]
+)
 def test_what_is_no_date_is_an_error(moment: Any) -> None:
     article = {"id": "a", "simHash": "0" * 16, "publishedAt": moment}
     with pytest.raises((ValueError, TypeError), match=r"is not a date|must be an ISO date"):
@@ -272,10 +281,13 @@ near = st.sets(st.integers(0, 63), max_size=4).map(lambda flips: sum(1 << bit fo
 @given(st.lists(st.tuples(st.integers(0, 5), near, st.integers(0, 3)), max_size=12), st.integers(-1, 64))
 def test_groups_are_those_of_the_plain_loop(rows: list[tuple[int, int, int]], threshold: int) -> None:
     articles = [
-        {"id": f"a{name}", "simHash": f"{value:016x}", "publishedAt": f"2024-01-0{day + 1}"} for name, value, day in rows
+        {"id": f"a{name}", "simHash": f"{value:016x}", "publishedAt": f"2024-01-0{day + 1}"}
+        for name, value, day in rows
     ]
     groups = news.group_articles_by_similarity(articles, threshold)
-    assert [(group.center_article_id, group.member_ids) for group in groups] == plain_groups(articles, threshold)
+    assert [(group.center_article_id, group.member_ids) for group in groups] == plain_groups(
+        articles, threshold
+    )
 
 
 def plain_groups(articles: list[dict[str, str]], threshold: int) -> list[tuple[str, list[str]]]:

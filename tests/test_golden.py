@@ -154,7 +154,9 @@ def _(case: Case) -> None:
 
 
 def index_simhash(value: Any, f: int) -> simhash.Simhash:
-    return simhash.Simhash(int(value["int"]) if isinstance(value, dict) and "int" in value else text_of(value), f)
+    return simhash.Simhash(
+        int(value["int"]) if isinstance(value, dict) and "int" in value else text_of(value), f
+    )
 
 
 @group("simhash_py", "index")
