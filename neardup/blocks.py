@@ -34,15 +34,17 @@ def block_masks(bits: int, offsets: list[int]) -> list[int]:
 
 
 def block_keys(words: Words, offset: int, width: int) -> Keys:
-    """The bits of one block of many fingerprints: uint64, or integers where a block has more than 64.
+    """The bits of one block of many fingerprints: uint32 or uint64, or integers where it has more than 64.
 
     >>> block_keys(np.array([[0xABC]], dtype=np.uint64), 4, 4).tolist()
     [11]
     """
     runs = [_run(words, at, min(64, offset + width - at)) for at in range(offset, offset + width, 64)]
     if not runs:
-        return np.zeros(len(words), dtype=np.uint64)
-    keys: Keys = runs[0] if len(runs) == 1 else runs[0].astype(object)
+        return np.zeros(len(words), dtype=np.uint32)
+    if len(runs) == 1:
+        return runs[0].astype(np.uint32) if width <= 32 else runs[0]
+    keys: Keys = runs[0].astype(object)
     for at, run in enumerate(runs[1:], 1):
         keys = keys | run.astype(object) << 64 * at
     return keys

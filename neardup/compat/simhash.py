@@ -191,7 +191,9 @@ class SimhashIndex:
         self._ones = (1 << f) - 1
         self._index = nd.Index(bits=f, radius=min(k, f))
         self._census = Census(f, self._offsets, BIG_BUCKET)
-        self._waiting: list[tuple[str, int]] = []
+        self._search = self._index.search_one
+        self._names: list[str] = []
+        self._values: list[int] = []
         self._asked: list[int] = []
         count = len(objs)
         self.log.info("Initializing %s data.", count)
@@ -203,7 +205,8 @@ class SimhashIndex:
     def add(self, obj_id: Any, simhash: Simhash) -> None:
         """Put in a fingerprint; it waits for the next question, so that many go in at once."""
         assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
-        self._waiting.append((obj_id if type(obj_id) is str else f"{obj_id}", simhash.value))
+        self._names.append(obj_id if type(obj_id) is str else f"{obj_id}")
+        self._values.append(simhash.value)
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
         """Take out the entry of that id and fingerprint, if there is one."""
@@ -217,13 +220,14 @@ class SimhashIndex:
     def get_near_dups(self, simhash: Simhash) -> list[str]:
         """The ids of what is within k bits, the nearest first."""
         assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
-        if self._waiting:
+        if self._names:
             self._settle()
         value = simhash.value & self._ones
         self._asked.append(value)
         if self._census.may_be_crowded():
             self._warn(simhash)
-        return list(dict.fromkeys([name for name, _ in self._index.search_one(value)]))
+        names = [name for name, _ in self._search(value)]
+        return names if len(names) < 2 else list(dict.fromkeys(names))
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:
         """The name of each block of a fingerprint."""
@@ -255,25 +259,45 @@ class SimhashIndex:
 
     def _settle(self) -> None:
         """Put in what waits, and note what was asked."""
-        if self._waiting:
-            waiting = list(dict.fromkeys((name, value & self._ones) for name, value in self._waiting))
-            self._waiting = []
-            prints = self._prints([value for _, value in waiting])
-            if len(self._index):  # what is there already stays there once
-                found = self._index.search(prints, radius=0)
-                there = {(int(row), name) for row, name, _ in found}
-                new = [row for row, (name, _) in enumerate(waiting) if (row, name) not in there]
-                waiting, prints = [waiting[row] for row in new], Fingerprints(prints.words[new], bits=self.f)
-            self._index.add([name for name, _ in waiting], prints)
+        if self._names:
+            names, prints = self._names, self._prints(self._values)
+            self._names, self._values = [], []
+            new = self._new(names, prints)
+            if len(new) < len(names):
+                names, prints = [names[row] for row in new], Fingerprints(prints.words[new], bits=self.f)
+            self._index.add(names, prints)
             self._census.add(prints.words)
         if self._asked:
             self._census.see(self._prints(self._asked).words)
             self._asked = []
 
+    def _new(self, names: list[str], prints: Fingerprints) -> list[int] | range:
+        """The rows that are neither there already nor twice among these: an entry is there once."""
+        there: set[tuple[int, str]] = set()
+        if len(self._index):
+            there.update((int(row), name) for row, name, _ in self._index.search(prints, radius=0))
+        order = np.lexsort(prints.words.T)
+        same = (prints.words[order[1:]] == prints.words[order[:-1]]).all(axis=1)
+        if not there and not same.any():
+            return range(len(names))
+        equal = np.zeros(len(names), dtype=bool)
+        equal[order[1:][same]] = equal[order[:-1][same]] = True
+        first: dict[tuple[str, int | None], int] = {}
+        twice = {
+            row
+            for row in np.flatnonzero(equal).tolist()
+            if first.setdefault((names[row], prints[row]), row) < row
+        }
+        return [row for row, name in enumerate(names) if row not in twice and (row, name) not in there]
+
     def _prints(self, values: list[int]) -> Fingerprints:
-        if self.f > 64:
-            return Fingerprints.of(values, self.f)
-        return Fingerprints(np.array(values, dtype=np.uint64), bits=self.f)
+        try:
+            words = np.array(values, dtype=np.uint64) if self.f == 64 else None
+        except OverflowError:  # an integer of more than f bits, as the original lets pass
+            words = None
+        if words is None:
+            return Fingerprints.of([value & self._ones for value in values], self.f)
+        return Fingerprints(words, bits=self.f)
 
     def _warn(self, simhash: Simhash) -> None:
         counts = self._census.crowd(self._prints([simhash.value & self._ones]).words)
