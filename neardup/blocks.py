@@ -5,6 +5,7 @@ With radius + 1 blocks two fingerprints within the radius have at least one in c
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -59,21 +60,27 @@ def _run(words: Words, offset: int, width: int) -> Words:
 
 
 class Census:
-    """Which blocks were ever seen, and how many fingerprints that are there now share one."""
+    """Which blocks were ever seen, and which of them more fingerprints share than *limit*.
+
+    All living fingerprints are counted at once from time to time; of those counts only the large ones are
+    kept at hand, with what came and went since, so that the question for one fingerprint costs little.
+    """
 
     def __init__(self, bits: int, offsets: list[int], limit: int) -> None:
-        self._spans = list(
-            zip(offsets, (mask.bit_length() for mask in block_masks(bits, offsets)), strict=True)
-        )
+        self._masks = block_masks(bits, offsets)
+        self._spans = list(zip(offsets, (mask.bit_length() for mask in self._masks), strict=True))
         self._limit = limit
         self._width = (bits + 63) // 64
         self._new: list[Words] = []
         self._seen: list[Keys] = [self._keys([], at) for at in range(len(self._spans))]
         self._living: list[Keys] = list(self._seen)
+        self._large: list[dict[int, int]] = [{} for _ in self._spans]
+        self._since: list[Counter[int]] = [Counter() for _ in self._spans]
         self._born: list[Words] = []
         self._gone: list[Words] = []
+        self._noted = [0, 0]  # how many of those two are in `_since`
         self._changes = 0
-        self._largest = 0
+        self._watched: list[tuple[int, int, int, dict[int, int], Counter[int]]] = []
 
     def see(self, words: Words) -> None:
         """Fingerprints that were asked for."""
@@ -97,31 +104,55 @@ class Census:
             yield at, self._seen[at].tolist()
         self._new = []
 
-    def may_be_crowded(self) -> bool:
-        """Whether more fingerprints than the limit may share a block."""
-        if self._largest + self._changes <= self._limit:
-            return False
+    @property
+    def crowded(self) -> bool:
+        """Whether any block may be shared by more than the limit."""
+        if self._noted != [len(self._born), len(self._gone)]:
+            self._note()
+        return bool(self._watched)
+
+    def crowds(self, value: int) -> list[tuple[int, int]]:
+        """The number of each block of a fingerprint that more than the limit share, and how many do."""
+        found = []
+        for at, offset, mask, large, since in self._watched:
+            key = value >> offset & mask
+            if key in large or key in since:
+                count = since[key] + (large[key] if key in large else self._counted(at, key))
+                if count > self._limit:
+                    found.append((at, count))
+        return found
+
+    def _counted(self, at: int, key: int) -> int:
+        living = self._living[at]
+        begin, end = (
+            int(np.searchsorted(living, living.dtype.type(key), side=side)) for side in ("left", "right")
+        )
+        return end - begin
+
+    def _note(self) -> None:
+        """Take up what came and went: all counted anew where it is much, noted where it is little."""
         if self._changes > self._limit + len(self._living[0]) // 16:
             self._count()
-        return self._largest + self._changes > self._limit
-
-    def crowd(self, words: Words) -> list[int]:
-        """How many share each block of one fingerprint."""
-        return [self._sharing(at, self._keys([words], at)[0]) for at in range(len(self._spans))]
-
-    def _sharing(self, at: int, key: Any) -> int:
-        living = self._living[at]
-        begin, end = (int(np.searchsorted(living, key, side=side)) for side in ("left", "right"))
-        born, gone = (int((self._keys(parts, at) == key).sum()) for parts in (self._born, self._gone))
-        return end - begin + born - gone
+        else:
+            for at, since in enumerate(self._since):
+                since.update(self._keys(self._born[self._noted[0] :], at).tolist())
+                since.subtract(self._keys(self._gone[self._noted[1] :], at).tolist())
+        self._noted = [len(self._born), len(self._gone)]
+        half = self._limit // 2
+        self._watched = [
+            (at, self._spans[at][0], self._masks[at], large, since)
+            for at, (large, since) in enumerate(zip(self._large, self._since, strict=True))
+            if large or self._changes > half
+        ]
 
     def _count(self) -> None:
-        self._largest = 0
         for at in range(len(self._spans)):
             living = np.sort(np.concatenate([self._living[at], self._keys(self._born, at)]))
             self._living[at] = living = _without(living, self._keys(self._gone, at))
-            if len(living):
-                self._largest = max(self._largest, int(np.unique(living, return_counts=True)[1].max()))
+            keys, counts = np.unique(living, return_counts=True)
+            large = counts > self._limit // 2
+            self._large[at] = dict(zip(keys[large].tolist(), counts[large].tolist(), strict=True))
+            self._since[at] = Counter()
         self._born, self._gone, self._changes = [], [], 0
 
     def _keys(self, parts: list[Words], at: int) -> Keys:

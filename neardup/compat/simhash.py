@@ -224,8 +224,8 @@ class SimhashIndex:
             self._settle()
         value = simhash.value & self._ones
         self._asked.append(value)
-        if self._census.may_be_crowded():
-            self._warn(simhash)
+        if self._census.crowded:
+            self._warn(simhash, self._census.crowds(value))
         names = [name for name, _ in self._search(value)]
         return names if len(names) < 2 else list(dict.fromkeys(names))
 
@@ -299,8 +299,7 @@ class SimhashIndex:
             return Fingerprints.of([value & self._ones for value in values], self.f)
         return Fingerprints(words, bits=self.f)
 
-    def _warn(self, simhash: Simhash) -> None:
-        counts = self._census.crowd(self._prints([simhash.value & self._ones]).words)
-        for key, count in zip(self.get_keys(simhash), counts, strict=True):
-            if count > BIG_BUCKET:
-                self.log.warning("Big bucket found. key:%s, len:%s", key, count)
+    def _warn(self, simhash: Simhash, crowds: list[tuple[int, int]]) -> None:
+        for at, count in crowds:
+            key = list(self.get_keys(simhash))[at]
+            self.log.warning("Big bucket found. key:%s, len:%s", key, count)
