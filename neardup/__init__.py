@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from neardup.fingerprints import Fingerprints, format, parse
     from neardup.index import Index
     from neardup.pairs import join, join_batches
+    from neardup.pipeline import Result, Settings, dedupe
     from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
 
@@ -30,6 +31,9 @@ _HOME = {
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
+    "Result": "neardup.pipeline",
+    "Settings": "neardup.pipeline",
+    "dedupe": "neardup.pipeline",
     "join_batches": "neardup.pairs",
     "Index": "neardup.index",
     "plan": "neardup.planner",
@@ -39,8 +43,11 @@ __all__ = [
     "Fingerprints",
     "Index",
     "NeardupError",
+    "Result",
     "Scheme",
+    "Settings",
     "components",
+    "dedupe",
     "distance",
     "format",
     "groups",

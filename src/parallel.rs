@@ -116,7 +116,9 @@ pub fn drain<Piece, State: Send>(
         own
     };
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        // A system that has no more threads to give still gets the work done, with fewer.
+        let helpers: Vec<_> =
+            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok()).collect();
         let mut states = vec![run()];
         for helper in helpers {
             match helper.join() {

@@ -21,7 +21,15 @@ impl<'a> Texts<'a> {
 
     /// The strings of a list, which the caller must not change before it drops these.
     pub fn from_list(list: &'a [Bound<'_, PyString>]) -> PyResult<Texts<'a>> {
-        Ok(Texts::new(list.iter().map(|string| Some(text_of(string))).collect()))
+        let mut items = Vec::with_capacity(list.len());
+        for (row, string) in list.iter().enumerate() {
+            // Python encodes what is not ASCII here, which may take seconds for a long list.
+            if row % 4096 == 4095 {
+                string.py().check_signals()?;
+            }
+            items.push(Some(text_of(string)));
+        }
+        Ok(Texts::new(items))
     }
 
     /// The strings of one Arrow array.
