@@ -5,7 +5,7 @@
 It makes benchmarks/data/peer, a virtual environment with simhash 2.1.2 and numpy < 2.
 
 The original takes a minute for 10,000 texts and a loop minutes for 100,000 articles; where they get a part of
-the input, the table says so and their time is for the whole: a multiple for texts, by the square for articles.
+the input, the table says so and the time is for the whole: a multiple for texts, by the square for articles.
 """
 
 from __future__ import annotations

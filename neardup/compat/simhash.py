@@ -17,12 +17,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-import neardup as nd
 from neardup.blocks import Census, block_masks, block_offsets
 from neardup.errors import InvalidType, InvalidValue
 from neardup.features import WEIGHTS, ballots
 from neardup.features.shingles import char_shingles
 from neardup.fingerprints import Fingerprints
+from neardup.index import Index
 from neardup.schemes import Scheme, scheme
 
 __all__ = ["Simhash", "SimhashIndex", "simhashes", "values"]
@@ -189,7 +189,7 @@ class SimhashIndex:
         self._offsets = block_offsets(f, k + 1)
         self._masks = block_masks(f, self._offsets)
         self._ones = (1 << f) - 1
-        self._index = nd.Index(bits=f, radius=min(k, f))
+        self._index = Index(bits=f, radius=min(k, f))
         self._census = Census(f, self._offsets, BIG_BUCKET)
         self._search = self._index.search_one
         self._names: list[str] = []

@@ -456,10 +456,7 @@ impl HammingIndex {
     }
 
     /// The ids and the words of everything in the index.
-    fn items<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
         let inner = self.read();
         let (hits, words): (Vec<Hit>, Vec<u64>) = with_store!(&inner.store, W, store => {
             let rows = store.rows();
