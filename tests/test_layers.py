@@ -22,7 +22,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "registry", "files", "progress"},
+    {"types", "registry", "files", "progress", "blocks"},
     {"fingerprints"},
     {"distances", "features", "hashes", "sources"},
     {"schemes"},

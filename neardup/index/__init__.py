@@ -156,6 +156,12 @@ class Index:
         count = min(n.__index__(), 2**32)
         return Matches(*self._index.nearest(words, valid, count, check_threads(threads)))
 
+    def items(self) -> tuple[list[Any], Fingerprints]:
+        """The ids and the fingerprints of everything in the index, in the order in which they came."""
+        ids, words = self._index.items()
+        names = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        return names, Fingerprints(words.reshape(-1, (self.bits + 63) // 64), bits=self.bits)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file, whole or not at all; docs/formats/index.md describes it."""
         self._index.save(os.fspath(path), self.digest or "")
