@@ -15,7 +15,6 @@ use crate::hash::Hash;
 use crate::normalize::Normalization;
 use crate::parallel;
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
-use crate::simd;
 
 /// Above this many bytes of text a call looks for Ctrl-C.
 pub(super) const LONG: usize = 1 << 20;
@@ -26,8 +25,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeRecipe>()?;
     module.add_class::<NativeFrequencies>()?;
     module.add_function(wrap_pyfunction!(digest, module)?)?;
-    module.add_function(wrap_pyfunction!(simd_level, module)?)?;
-    module.add_function(wrap_pyfunction!(set_simd, module)?)?;
     Ok(())
 }
 
@@ -191,8 +188,8 @@ impl NativeRecipe {
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
             let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
-            let threads = parallel::threads(threads).min(count.div_ceil(piece));
-            parallel::each(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
+            let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
+            parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
                 for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
                     if let Some(text) = text {
                         *valid = recipe.fingerprint(text, scratch, print);
@@ -215,9 +212,9 @@ impl NativeRecipe {
         into.frozen = Default::default();
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let threads = parallel::threads(threads).min(texts.items.len().div_ceil(piece));
+            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
             let counted = &*table;
-            parallel::each(
+            parallel::drain(
                 texts.items.chunks(piece),
                 threads,
                 cancel,
@@ -333,18 +330,4 @@ fn digest<'py>(
     let mut out = vec![0; size];
     kind.digest(data, &mut out);
     Ok(PyBytes::new(py, &out))
-}
-
-/// The instruction level in force: scalar, avx2 or avx512.
-#[pyfunction]
-fn simd_level() -> &'static str {
-    simd::name(simd::level())
-}
-
-/// Force an instruction level; the one then in force (a machine may not have the one asked for).
-#[pyfunction]
-fn set_simd(level: &str) -> PyResult<&'static str> {
-    let level = simd::parse(level)
-        .ok_or_else(|| InvalidValue::new_err(format!("unknown level {level:?}; known: scalar, avx2, avx512")))?;
-    Ok(simd::name(simd::set_level(level)))
 }

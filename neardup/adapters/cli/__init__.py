@@ -87,8 +87,10 @@ def run(arguments: list[str] | None = None) -> int:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", 130)
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does; nothing is wrong here.
+    except (BrokenPipeError, SystemExit) as stop:
+        # The reader of our output went away, as `head` does; nothing is wrong here. Click makes it an exit.
+        if not isinstance(stop, BrokenPipeError) and not isinstance(stop.__context__, BrokenPipeError):
+            raise
         _forget_output()
         return 0
     except click.UsageError as error:
