@@ -32,6 +32,7 @@ from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
 from neardup.radius import check_share, radius_for
+from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
@@ -134,6 +135,7 @@ class Result:
     scheme: Scheme
     plan: str
     guards: tuple[Trip, ...]
+    losses: tuple[Loss, ...]
     source: Source = field(repr=False)
     keep_mask: Flags = field(repr=False)
     """Which documents stay, in the order of the input."""
@@ -437,9 +439,17 @@ class Flow:
             scheme=scheme,
             plan=found.plan,
             guards=trips,
+            losses=self._losses(documents, fixed, conclusion),
             source=source,
             keep_mask=conclusion.keep[~fixed],
         )
+
+    def _losses(self, documents: Documents, fixed: Flags, conclusion: Conclusion) -> tuple[Loss, ...]:
+        names, codes = _source_of(documents, self.settings)
+        totals = np.bincount(codes[~fixed], minlength=len(names))
+        lost = np.bincount(codes[~fixed & ~conclusion.keep], minlength=len(names))
+        rows = zip(names, totals.tolist(), lost.tolist(), strict=True)
+        return tuple(Loss(*row) for row in rows if row[1])
 
     def _guards(
         self, documents: Documents, fixed: Flags, prints: Fingerprints, conclusion: Conclusion
@@ -471,14 +481,14 @@ class Flow:
         return tuple(trip for trip in trips if trip is not None)
 
 
-def check_guards(result: Result) -> None:
-    """Raise if a guard says that the run must not go on."""
+def check_guards(result: Result, report: str | None = None) -> None:
+    """Raise if a guard says that the run must not go on; *report* is where it is told in full."""
     stopped = [str(trip) for trip in result.guards if trip.stopped]
     if stopped:
+        where = "" if report is None else f" ({report} shows it)"
         raise GuardStopped(
-            "stopped, nothing was written: "
-            + "; ".join(stopped)
-            + "; look at them, then raise the limit or use --no-guards"
+            f"stopped, no document was removed: {'; '.join(stopped)}{where}; "
+            "raise the limit, or use --no-guards, if this is what you want"
         )
 
 

@@ -1,6 +1,7 @@
 //! Python's view of the core: convert, let go of the interpreter, call the kernel, convert back.
 
 mod hamming;
+mod index;
 mod interrupt;
 mod survey;
 mod text;
@@ -18,6 +19,7 @@ pyo3::import_exception!(neardup.errors, LimitReached);
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     hamming::register(module)?;
+    index::register(module)?;
     survey::register(module)?;
     text::register(module)?;
     verify::register(module)?;

@@ -8,6 +8,7 @@
 #[cfg(feature = "python")]
 mod bindings;
 mod cluster;
+mod column;
 mod distance;
 #[cfg(target_arch = "x86_64")]
 mod distance_avx512;
@@ -15,6 +16,9 @@ mod features;
 mod foreign;
 mod frequencies;
 mod hash;
+mod ids;
+mod index;
+mod index_file;
 mod join;
 mod keys;
 mod mix;
