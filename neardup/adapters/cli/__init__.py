@@ -96,8 +96,9 @@ def run(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", 130)
     except (BrokenPipeError, SystemExit) as stop:
-        # The reader of our output went away, as `head` does; nothing is wrong here. Click makes it an exit.
-        if not isinstance(stop, BrokenPipeError) and not isinstance(stop.__context__, BrokenPipeError):
+        # The reader of our output went away, as `head` does; nothing is wrong here. Click makes it
+        # an exit with 1, which nobody else makes.
+        if isinstance(stop, SystemExit) and stop.code != 1:
             raise
         _forget_output()
         return 0
