@@ -46,10 +46,12 @@ def block_keys(words: Words, offset: int, width: int) -> Words:
 
 def _run(words: Words, offset: int, width: int) -> Words:
     at, shift = divmod(offset, 64)
-    run = words[:, at] >> np.uint64(shift)
+    run: Words = words[:, at] >> np.uint64(shift)
     if shift + width > 64:
         run |= words[:, at + 1] << np.uint64(64 - shift)
-    return run if width == 64 else run & np.uint64((1 << width) - 1)
+    if width < 64:
+        run &= np.uint64((1 << width) - 1)
+    return run
 
 
 class Census:

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import _native
-from neardup.errors import InvalidValue, NeardupError
+from neardup.errors import InvalidValue, NeardupError, shown
 
 # `NEARDUP_HOSTILE=10000 pytest tests/test_hostile.py` makes a million calls, in half an hour.
 EXAMPLES = int(os.environ.get("NEARDUP_HOSTILE", "40"))
@@ -274,6 +274,13 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "words": [np.arange(2, dtype=np.uint64), np.ones((2, 2), dtype=np.uint64)],
 }
 
+
+def index_of(bits: int) -> nd.Index:
+    index = nd.Index(bits=bits, radius=3)
+    index.add(["a", "b", "c"], nd.Fingerprints.of([1, 3, None], bits=bits))
+    return index
+
+
 # How to make one of each public class. Several, where they go different ways.
 INSTANCES: dict[str, list[Callable[[], Any]]] = {
     "Scheme": [
@@ -286,6 +293,8 @@ INSTANCES: dict[str, list[Callable[[], Any]]] = {
         lambda: nd.Scheme("sparse", features="words:1", hash="shake256", bits=400, select="top:40"),
     ],
     "Pairs": [lambda: nd.join(nd.Fingerprints.of([1, 3, 7]), 1)],
+    "Settings": [nd.Settings],
+    "Index": [lambda: index_of(64), lambda: index_of(100), lambda: nd.Index(bits=64, radius=3)],
     "Groups": [lambda: nd.groups(nd.Fingerprints.of([1, 3, 7]), 1)],
     "Result": [lambda: nd.dedupe([{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])],
     "Fingerprints": [
@@ -443,19 +452,26 @@ def test_a_long_line_of_marks_does_not_cost_its_square() -> None:
     assert large < 8 * 4 * small + 0.05  # linear is 8 times, the square is 64 times
 
 
-@pytest.mark.parametrize("threads", [0, -1, "2", 1.0, True, 2.5, math.nan, -(10**30)])
+@pytest.mark.parametrize(
+    "threads", [0, -1, "2", 1.0, True, 2.5, math.nan, -(10**30), 10**9, 10**5000], ids=shown
+)
 def test_a_number_of_threads_that_cannot_be_is_refused(threads: Any) -> None:
-    for call in (nd.scheme("text").fingerprints, nd.scheme("text").fit):
-        with pytest.raises(InvalidValue, match="threads must be a positive integer, not"):
-            call(TEXTS, threads=threads)
+    prints = nd.Fingerprints.of([1, 2])
+    for call in (
+        lambda: nd.scheme("text").fingerprints(TEXTS, threads=threads),
+        lambda: nd.scheme("text").fit(TEXTS, threads=threads),
+        lambda: nd.join(prints, 1, threads=threads),
+        lambda: nd.dedupe([{"id": "a", "text": "a"}], threads=threads),
+    ):
+        with pytest.raises(NeardupError, match=r"^threads must be (an integer|from 1 to 1024), not"):
+            call()
 
 
-def test_a_billion_threads_are_as_good_as_all_of_them() -> None:
+def test_more_threads_than_cores_compute_the_same() -> None:
     texts = [f"document number {number} of many " * 50 for number in range(3000)]
     scheme = nd.scheme("text")
-    assert scheme.fingerprints(texts, threads=10**9) == scheme.fingerprints(texts, threads=1)
-    fitted = [scheme.fit(texts, threads=threads).digest for threads in (1, 10**9)]
-    assert fitted[0] == fitted[1]
+    assert scheme.fingerprints(texts, threads=1024) == scheme.fingerprints(texts, threads=1)
+    assert scheme.fit(texts, threads=1024).digest == scheme.fit(texts, threads=1).digest
 
 
 def test_a_message_is_one_short_line() -> None:

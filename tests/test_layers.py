@@ -22,8 +22,8 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "registry", "files", "progress", "radius", "diffs", "blocks"},
-    {"fingerprints"},
+    {"types", "checks", "registry", "files", "progress", "diffs", "blocks"},
+    {"fingerprints", "radius"},
     {"distances", "features", "hashes", "sources"},
     {"schemes", "pairs"},
     {"survey", "planner", "index"},
