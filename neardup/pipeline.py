@@ -13,7 +13,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,9 @@ import pyarrow.compute as pc
 
 from neardup import __version__, _native
 from neardup.checkpoints import Checkpoints
-from neardup.errors import GuardStopped, InvalidValue
+from neardup.checks import check_share, check_text, check_threads, whole
+from neardup.errors import GuardStopped, InvalidType, InvalidValue, shown
+from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
@@ -31,7 +33,7 @@ from neardup.keep import Keep, keep_order, parse_keep
 from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
-from neardup.radius import check_share, radius_for
+from neardup.radius import radius_for
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
@@ -105,10 +107,19 @@ class Settings:
     def __post_init__(self) -> None:
         check_share("similarity", self.similarity)
         check_share("recall", self.recall)
+        if self.radius is not None:
+            whole("radius", self.radius, 0)
+        if not isinstance(self.exact, bool):
+            raise InvalidType(f"exact must be True or False, not {shown(self.exact)}")
+        for name in ("within", "across", "source_field"):
+            if getattr(self, name) is not None:
+                check_text(name, getattr(self, name))
         if self.within is not None and self.across is not None:
             raise InvalidValue("choose one of within and across")
-        parse_keep(self.keep)
-        parse_measure(self.verify)
+        if not isinstance(self.guards, Guards):
+            raise InvalidType(f"guards must be Limits of neardup.guards, not {shown(self.guards)}")
+        parse_keep(check_text("keep", self.keep))
+        parse_measure(check_text("verify", self.verify))
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -198,18 +209,21 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
-    if settings is None:
-        settings = Settings(**choices)
-    elif choices:
-        settings = replace(settings, **choices)
-    flow = Flow(
-        settings,
-        None if scheme is None else scheme_of(scheme),
-        threads=threads,
-        memory=memory,
-        work=work,
-        quiet=quiet,
-    )
+    if unknown := sorted(choices.keys() - {item.name for item in fields(Settings)}):
+        known = ", ".join(item.name for item in fields(Settings))
+        raise InvalidValue(f"there is no choice {unknown[0]!r}; there are: {known}")
+    if settings is not None and not isinstance(settings, Settings):
+        raise InvalidType(f"settings must be Settings, not {shown(settings)}")
+    settings = replace(settings or Settings(), **choices)
+    check_text("text_field", text_field)
+    if id_field is not None:
+        check_text("id_field", id_field)
+    if source is not None and not isinstance(source, Source):
+        raise InvalidType(f"source must be what open_source returns, not {shown(source)}")
+    threads, memory = check_threads(threads), whole("memory", memory, 1)
+    work = None if work is None else check_path(work)
+    chosen = None if scheme is None else scheme_of(scheme)
+    flow = Flow(settings, chosen, threads=threads, memory=memory, work=work, quiet=quiet)
     if source is None:
         source = open_source(
             data, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
