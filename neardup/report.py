@@ -16,6 +16,7 @@ import os
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -354,6 +355,11 @@ def _marked(text: object, limit: int = 0) -> Markup:
     return Markup("").join(parts)
 
 
+def _spelt(text: object) -> str:
+    """*text* with what cannot be seen spelt out, where no markup can stand."""
+    return "".join(f"[{ord(letter):04X}]" if is_unseen(letter) else letter for letter in str(text)[:200])
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """The diff of a pair, ready to be shown."""
@@ -456,6 +462,7 @@ def _split(text: str) -> tuple[str, str]:
     return (bare, text[len(bare) :]) if bare else (text, "")
 
 
+@cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -473,6 +480,7 @@ def _environment() -> Environment:
         count=_count,
         figure=_figure,
         split=_split,
+        spelt=_spelt,
         number=lambda value: f"{value:.2f}",
     )
     environment.globals.update(percent=_percent)

@@ -289,11 +289,16 @@ def trial(seed: int, folder: Path) -> int:
     precious: set[bytes] = set()  # contents that no run has judged
     fresh = iter(range(1000))
 
+    at = -1
+
     def disturb(step: str) -> None:
+        nonlocal at
+        at += step == "check"
         if rng.random() < 0.5:
             return
-        name = rng.choice(names)
-        kind = rng.randrange(6)
+        current = plan.removals[at].file.path
+        name = rng.choice([current, *names])
+        kind = rng.choice((0, 0, 1, 1, 2, 3, 4, 5))
         content = f"new  {next(fresh)}".encode()  # some have the length of the old text
         if kind == 0 and os.path.lexists(name):
             stat = os.stat(name)
