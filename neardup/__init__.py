@@ -6,9 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neardup.clusters import components, groups
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
+    from neardup.index import Index
+    from neardup.pairs import join, join_batches
+    from neardup.pipeline import Result, Settings, dedupe
+    from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
 
 __version__ = "0.1.0"
@@ -23,15 +28,33 @@ _HOME = {
     "parse": "neardup.fingerprints",
     "Scheme": "neardup.schemes",
     "scheme": "neardup.schemes",
+    "components": "neardup.clusters",
+    "groups": "neardup.clusters",
+    "join": "neardup.pairs",
+    "Result": "neardup.pipeline",
+    "Settings": "neardup.pipeline",
+    "dedupe": "neardup.pipeline",
+    "join_batches": "neardup.pairs",
+    "Index": "neardup.index",
+    "plan": "neardup.planner",
 }
 
 __all__ = [
     "Fingerprints",
+    "Index",
     "NeardupError",
+    "Result",
     "Scheme",
+    "Settings",
+    "components",
+    "dedupe",
     "distance",
     "format",
+    "groups",
+    "join",
+    "join_batches",
     "parse",
+    "plan",
     "scheme",
     "similarity",
 ]

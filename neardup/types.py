@@ -25,6 +25,7 @@ class Document:
 class Batch:
     """Documents that stand next to each other in one input, as Arrow arrays of equal length.
 
+    `file` is the file, or the folder that was walked for one document a file, as the user named it.
     `raw` is there only when it was asked for: a list of the records' bytes (line formats, with
     their line ends) or a record batch with every column (tables); None for one document a file.
     """
@@ -32,7 +33,7 @@ class Batch:
     ids: pa.LargeStringArray
     texts: pa.LargeStringArray
     file: str
-    places: npt.NDArray[np.int64]  # line or row of each document, from 1
+    places: npt.NDArray[np.int64]  # line, row or file of each document, from 1
     fields: pa.RecordBatch | None = None
     raw: Any = None
     format: str = "memory"  # a name of `sources.FORMATS`, or this

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::mix;
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
+/// A bound that no machine reaches, below which no size overflows.
+pub const MOST_FEATURES: u64 = 1 << 40;
 const SHARDS: usize = 64;
 const ROWS: usize = 2;
 const MAGIC: &[u8; 8] = b"NDFREQ01";
@@ -145,9 +147,7 @@ impl Frequencies {
         for row in 0..ROWS {
             let cell = &cells[Self::cell(row, width, key_of(hash))];
             // Saturating, whatever the other threads do.
-            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
-                Some(old.saturating_add(count))
-            });
+            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old.saturating_add(count)));
         }
     }
 
@@ -211,12 +211,7 @@ impl Frequencies {
         let mut out = MAGIC.to_vec();
         let entries = self.entries();
         let count = self.sketch.as_ref().map_or(entries.len(), Vec::len);
-        for number in [
-            u64::from(self.sketch.is_some()),
-            self.documents(),
-            self.max_features as u64,
-            count as u64,
-        ] {
+        for number in [u64::from(self.sketch.is_some()), self.documents(), self.max_features as u64, count as u64] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         match &self.sketch {
@@ -247,6 +242,9 @@ impl Frequencies {
         let (sketched, documents, max_features, count) = (word(8), word(16), word(24), word(32));
         let data = &body[HEAD..];
         let size = if sketched == 1 { 4 } else { 12 };
+        if max_features > MOST_FEATURES {
+            return Err(damaged("it speaks of more features than there can be"));
+        }
         if sketched > 1 || count.checked_mul(size) != Some(data.len() as u64) {
             return Err(damaged("its length does not fit its count"));
         }
@@ -328,7 +326,6 @@ enum Lookup {
 /// Frequencies that no longer change, and the weights they give.
 pub struct Frozen {
     lookup: Lookup,
-    documents: u64,
     /// Up to this frequency a feature is rare and keeps its whole weight.
     knee: u32,
     /// What identifies the weights: the number of documents and every shared feature's count.
@@ -344,24 +341,19 @@ impl Frozen {
         let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
         let digest = match &lookup {
             // A sum, so that the order of the table does not matter.
-            Lookup::Exact(table) => table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(
-                head,
-                |sum, (key, count)| {
+            Lookup::Exact(table) => {
+                table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(head, |sum, (key, count)| {
                     let mut entry = [0; 12];
                     entry[..8].copy_from_slice(&key.to_le_bytes());
                     entry[8..].copy_from_slice(&count.to_le_bytes());
                     sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
-                },
-            ),
+                })
+            }
             Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
                 sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
             }),
         };
-        Frozen { lookup, documents, knee, digest }
-    }
-
-    pub fn documents(&self) -> u64 {
-        self.documents
+        Frozen { lookup, knee, digest }
     }
 
     pub fn knee(&self) -> u32 {

@@ -3,6 +3,7 @@
 use md5::Digest;
 use shake::digest::{ExtendableOutput, Update, XofReader};
 
+use crate::foreign::{Foreign, slip};
 use crate::mix;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,14 @@ pub enum Hash {
     Sha1,
     Shake256,
     Blake3Keyed([u8; 32]),
+    /// One that only an original uses.
+    Foreign(Foreign),
+    /// The same, with the slip of pbtk's published program.
+    Slip(Foreign),
+    /// SHAKE256 with the highest bit of each byte first.
+    Shake256Msb,
+    /// The same as the HTM encoder copies it for that many bits.
+    Shake256Htm(usize),
 }
 
 impl Hash {
@@ -31,15 +40,20 @@ impl Hash {
             "sha1" => Hash::Sha1,
             "shake256" => Hash::Shake256,
             "blake3-keyed" => Hash::Blake3Keyed(blake3::derive_key("neardup feature hash", key?)),
-            _ => return None,
+            "shake256-msb" => Hash::Shake256Msb,
+            _ => match name.split_once(':') {
+                Some(("slip", name)) => Hash::Slip(Foreign::parse(name)?),
+                Some(("shake256-htm", bits)) => Hash::Shake256Htm(bits.parse().ok()?),
+                _ => Hash::Foreign(Foreign::parse(name)?),
+            },
         })
     }
 
     /// How many bits a digest has; None where it has as many as are asked for.
     pub fn bits(self) -> Option<usize> {
         match self {
-            Hash::Mix | Hash::Shake256 | Hash::Blake3Keyed(_) => None,
-            Hash::Fnv1a64 | Hash::Xxh64 => Some(64),
+            Hash::Mix | Hash::Shake256 | Hash::Blake3Keyed(_) | Hash::Shake256Msb | Hash::Shake256Htm(_) => None,
+            Hash::Fnv1a64 | Hash::Xxh64 | Hash::Foreign(_) | Hash::Slip(_) => Some(64),
             Hash::Xxh3x128 | Hash::Murmur3x128 | Hash::Md5 => Some(128),
             Hash::Sha1 => Some(160),
         }
@@ -70,8 +84,29 @@ impl Hash {
                 hasher.update(data);
                 hasher.finalize_xof().fill(out);
             }
+            Hash::Foreign(foreign) => copy(out, &foreign.hash(data).to_le_bytes()),
+            Hash::Slip(foreign) => copy(out, &slip(foreign.hash(data)).to_le_bytes()),
+            Hash::Shake256Msb => {
+                Hash::Shake256.digest(data, out);
+                out.iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+            }
+            Hash::Shake256Htm(bits) => shake256_htm(data, bits, out),
         }
     }
+}
+
+/// SHAKE256 as the HTM encoder copies its bits: the loop leaves a byte once all but one are written, so
+/// that the last comes from the next byte, or stays 0 where there is none.
+fn shake256_htm(data: &[u8], bits: usize, out: &mut [u8]) {
+    let mut whole = vec![0; bits / 8 + 1];
+    Hash::Shake256Msb.digest(data, &mut whole);
+    let (byte, bit) = ((bits - 1) / 8, (bits - 1) % 8);
+    let last = match bits % 8 {
+        0 | 1 => whole[bits / 8] & 1,
+        _ => 0,
+    };
+    whole[byte] = whole[byte] & !(1 << bit) | last << bit;
+    copy(out, &whole);
 }
 
 fn copy(out: &mut [u8], digest: &[u8]) {

@@ -246,6 +246,9 @@ mod tests {
 
     #[test]
     fn news_words_have_two_letters() {
-        assert_eq!(normalized(Normalization::AsciiWords, "A president, I said: caf\u{e9} on \u{212a}m"), "president said caf on km");
+        assert_eq!(
+            normalized(Normalization::AsciiWords, "A president, I said: caf\u{e9} on \u{212a}m"),
+            "president said caf on km"
+        );
     }
 }

@@ -281,8 +281,7 @@ impl Recipe {
                 } else {
                     let mut digests = vec![0u64; words];
                     for part in at..end {
-                        let (from, to) =
-                            (scratch.parts.starts[part] as usize, scratch.parts.ends[part] as usize);
+                        let (from, to) = (scratch.parts.starts[part] as usize, scratch.parts.ends[part] as usize);
                         let bytes = &scratch.text[from..to];
                         self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digests);
                         for (word, ones) in digests.iter().zip(&mut ones) {

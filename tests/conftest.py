@@ -1,10 +1,15 @@
 """What many tests share: texts of many scripts, in small pieces that tend to meet again."""
 
 import unicodedata
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+GOLDEN = Path(__file__).parent / "golden"
+
+# Shared machines stall: a slow example is not a wrong one.
 settings.register_profile("neardup", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("neardup")
 
@@ -21,3 +26,9 @@ texts = st.one_of(
     st.text(known_letters, max_size=40),
     st.text("abc ", max_size=300),
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--golden", default=GOLDEN, type=Path, metavar="DIR", help="run the golden files of another directory"
+    )

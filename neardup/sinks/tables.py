@@ -143,7 +143,7 @@ def packed(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
     if ending == ".gz":
         out = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0, filename="")
     elif ending == ".xz":
-        out = lzma.LZMAFile(file, "wb")
+        out = lzma.LZMAFile(file, "wb")  # noqa: SIM115
     elif ending == ".bz2":
         out = bz2.BZ2File(file, "wb")
     elif ending == ".zst":

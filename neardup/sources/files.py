@@ -13,6 +13,7 @@ import re
 import stat
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, Final, NamedTuple
@@ -34,13 +35,15 @@ class File:
     temporary file while it is first read, if it is to be read again.
     """
 
-    def __init__(self, path: str, *, walked: bool = False, again: bool = True) -> None:
+    def __init__(self, path: str, *, root: str | None = None, again: bool = True) -> None:
+        """*root* is the folder that was walked to find it."""
         self.path = path
+        self.root = path if root is None else root
+        self.walked = root is not None
         self.name = "<stdin>" if path == STDIN else path
         self.id = "stdin" if path == STDIN else path_id(path)
         self.digest: str | None = None
         self.bytes = 0
-        self.walked = walked
         self._again = again
         self._copy: IO[bytes] | None = None
         self._stamp: tuple[int, ...] | None = None
@@ -92,7 +95,8 @@ class File:
             yield self._copy
             return
         if self.path == STDIN:
-            yield sys.stdin.buffer
+            # The raw file: a thread that waits in the buffered one would hold its lock at exit.
+            yield getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
             return
         flags = os.O_RDONLY | _QUIET | (getattr(os, "O_NOFOLLOW", 0) if self.walked else 0)
         try:
@@ -113,6 +117,7 @@ class File:
             if self._again and copy is None and not self.is_remote and self.is_stream:
                 # Kept open for the life of this object: it has no name that could be left behind.
                 copy = tempfile.TemporaryFile()  # noqa: SIM115
+                weakref.finalize(self, copy.close)
                 feed = Feed(file, copy=copy)
             else:
                 feed = Feed(file)

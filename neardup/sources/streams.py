@@ -20,7 +20,7 @@ from neardup.sources.limits import MIB, Limits, size
 
 PIECE: Final = 256 * 1024  # compressed bytes taken at a time
 CHUNK: Final = 1 * MIB  # bytes read or decompressed at a time
-BLOCK: Final = 4 * MIB  # bytes handed on at a time
+BLOCK: Final = 2 * MIB  # bytes handed on at a time
 XZ_MEMORY: Final = 128 * MIB  # the largest dictionary an .xz file may ask for; `xz -9` asks for 64 MiB
 
 MAGIC: Final = {
@@ -111,7 +111,7 @@ def chunks(feed: Feed, *, named: str | None = None, limits: Limits) -> Iterator[
         if named is not None:
             empty = not feed.peek(1)
             raise Broken(f"is empty, not {named}" if empty else f"is named as {named} but is not; rename it")
-        return iter(lambda: feed.read(BLOCK), b"")
+        return _gathered(iter(lambda: feed.read(BLOCK), b""))
     return _gathered(_measured(_DECODERS[found](feed), feed, limits))
 
 
@@ -166,7 +166,7 @@ def ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
             yield piece
     finally:
         stopped.set()
-        thread.join()
+        thread.join(timeout=0.2)  # longer only if it waits for a pipe; then it is left to its wait
 
 
 def _measured(pieces: Iterator[bytes], feed: Feed, limits: Limits) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
 from neardup.sources.files import File
@@ -28,31 +29,30 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
 
 
 def read_all(files: Iterable[File], request: Request, bad: Report) -> Iterator[Batch]:
-    """The documents of many files, in batches."""
-    ids: list[str] = []
-    texts: list[str] = []
-    count = 0
-    for file in files:
-        try:
-            text = content(file, request)
-        except Broken as error:
-            bad(Bad(file.name, None, None, error.reason))
-            continue
-        except Unfit as fault:
-            bad(Bad(file.name, 1, 0, str(fault), file.head()))
-            continue
-        ids.append(file.id)
-        texts.append(text)
-        count += len(text)
-        if count >= BLOCK or len(ids) >= 4096:
-            yield _batch(file, ids, texts)
-            ids, texts, count = [], [], 0
-    if ids:
-        yield _batch(file, ids, texts)
-
-
-def _batch(last: File, ids: list[str], texts: list[str]) -> Batch:
-    return replace(batch_of(ids, texts, [1] * len(ids), file=last.name), format="text")
+    """The documents of many files, in batches. A document's place is its file's number below the root."""
+    for root, found in groupby(files, key=lambda file: file.root):
+        ids: list[str] = []
+        texts: list[str] = []
+        places: list[int] = []
+        count = 0
+        for number, file in enumerate(found, 1):
+            try:
+                text = content(file, request)
+            except Broken as error:
+                bad(Bad(file.name, None, None, error.reason))
+                continue
+            except Unfit as fault:
+                bad(Bad(file.name, 1, 0, str(fault), file.head()))
+                continue
+            ids.append(file.id)
+            texts.append(text)
+            places.append(number)
+            count += len(text)
+            if count >= BLOCK or len(ids) >= 4096:
+                yield replace(batch_of(ids, texts, places, file=root), format="text")
+                ids, texts, places, count = [], [], [], 0
+        if ids:
+            yield replace(batch_of(ids, texts, places, file=root), format="text")
 
 
 def content(file: File, request: Request) -> str:

@@ -42,6 +42,11 @@ class Uniques:
         result[order] = found[np.cumsum(fresh) - 1]
         return result
 
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return self._keys.nbytes + self._checks.nbytes + self._places.nbytes
+
     def _reserve(self, slots: int) -> None:
         self._keys: Words = np.zeros(slots, dtype=np.uint64)
         self._checks = np.zeros(slots, dtype=np.uint32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,14 +48,19 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
 
 def _records(chunks: Iterator[bytes]) -> Iterator[Any]:
     try:
-        from fastwarc.stream_io import FastWARCError
-        from fastwarc.warc import ArchiveIterator, WarcRecordType
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # fastwarc warns of itself when imported
+            from fastwarc.stream_io import FastWARCError
+            from fastwarc.warc import ArchiveIterator, WarcRecordType
     except ImportError:
         raise MissingExtra("WARC needs fastwarc; install it: pip install 'neardup[warc]'") from None
+    file = _Bytes(chunks)
     try:
-        yield from ArchiveIterator(_Bytes(chunks), record_types=WarcRecordType.response, parse_http=True)
+        yield from ArchiveIterator(file, record_types=WarcRecordType.response, parse_http=True)
     except FastWARCError as error:
-        raise Broken(f"is damaged WARC: {error}") from None
+        raise file.broken or Broken(f"is damaged WARC: {error}") from None
+    if file.broken is not None:
+        raise file.broken
 
 
 def _page(record: Any, request: Request) -> str | None:
@@ -73,14 +79,18 @@ def _id(headers: dict[str, str]) -> str:
 
 
 class _Bytes:
-    """Chunks as the file that fastwarc reads from."""
+    """Chunks as the file that fastwarc reads from; it ends where the chunks break, and remembers why."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._held, self._at = chunks, b"", 0
+        self.broken: Broken | None = None
 
     def read(self, length: int = -1) -> bytes:
         if self._at >= len(self._held):
-            self._held, self._at = next(self._chunks, b""), 0
+            try:
+                self._held, self._at = next(self._chunks, b""), 0
+            except Broken as error:
+                self._held, self._at, self.broken = b"", 0, error
         piece = self._held[self._at : len(self._held) if length < 0 else self._at + length]
         self._at += len(piece)
         return piece

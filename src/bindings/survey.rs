@@ -41,10 +41,10 @@ fn survey<'py>(
         &mut own.table
     });
     interruptible(py, texts.bytes > LONG, |cancel| {
-        let threads = parallel::threads(threads).min(count.div_ceil(piece));
+        let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
         let shared = table.as_deref();
         let rows = content.chunks_mut(piece * 2).zip(informative.chunks_mut(piece));
-        parallel::each(
+        parallel::drain(
             texts.items.chunks(piece).zip(rows),
             threads,
             cancel,

@@ -10,12 +10,11 @@ use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::texts::{ArrowChunk, Texts, strings};
 use crate::features::Features;
-use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
+use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
 use crate::normalize::Normalization;
 use crate::parallel;
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
-use crate::simd;
 
 /// Above this many bytes of text a call looks for Ctrl-C.
 pub(super) const LONG: usize = 1 << 20;
@@ -26,8 +25,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeRecipe>()?;
     module.add_class::<NativeFrequencies>()?;
     module.add_function(wrap_pyfunction!(digest, module)?)?;
-    module.add_function(wrap_pyfunction!(simd_level, module)?)?;
-    module.add_function(wrap_pyfunction!(set_simd, module)?)?;
     Ok(())
 }
 
@@ -157,9 +154,10 @@ impl NativeRecipe {
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyList>,
-        mut into: PyRefMut<'_, NativeFrequencies>,
+        into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
+        let mut into = writable(into)?;
         let own = strings(texts)?;
         self.count(py, Texts::from_list(&own)?, &mut into, threads)
     }
@@ -169,9 +167,10 @@ impl NativeRecipe {
         &self,
         py: Python<'_>,
         chunk: ArrowChunk,
-        mut into: PyRefMut<'_, NativeFrequencies>,
+        into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
+        let mut into = writable(into)?;
         chunk.check()?;
         // SAFETY: as in `fingerprints_of_arrow`.
         let texts = unsafe { Texts::from_arrow(&chunk) }?;
@@ -188,12 +187,9 @@ impl NativeRecipe {
         let mut valid = vec![false; count];
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let pieces = texts
-                .items
-                .chunks(piece)
-                .zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
-            let threads = parallel::threads(threads).min(count.div_ceil(piece));
-            parallel::each(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
+            let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
+            let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
+            parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
                 for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
                     if let Some(text) = text {
                         *valid = recipe.fingerprint(text, scratch, print);
@@ -216,9 +212,9 @@ impl NativeRecipe {
         into.frozen = Default::default();
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let threads = parallel::threads(threads).min(texts.items.len().div_ceil(piece));
+            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
             let counted = &*table;
-            parallel::each(
+            parallel::drain(
                 texts.items.chunks(piece),
                 threads,
                 cancel,
@@ -242,6 +238,13 @@ pub struct NativeFrequencies {
     pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
 }
 
+/// The table to count into, unless another thread is using it.
+fn writable<'py>(table: &Bound<'py, NativeFrequencies>) -> PyResult<PyRefMut<'py, NativeFrequencies>> {
+    table.try_borrow_mut().map_err(|_| {
+        InvalidValue::new_err("the table is in use by another thread; count into one table a thread, and merge them")
+    })
+}
+
 impl NativeFrequencies {
     fn with(table: Frequencies) -> NativeFrequencies {
         NativeFrequencies { table, frozen: Default::default() }
@@ -256,8 +259,11 @@ impl NativeFrequencies {
 impl NativeFrequencies {
     #[new]
     #[pyo3(signature = (max_features = DEFAULT_MAX_FEATURES))]
-    fn new(max_features: usize) -> NativeFrequencies {
-        NativeFrequencies::with(Frequencies::new(max_features))
+    fn new(max_features: usize) -> PyResult<NativeFrequencies> {
+        if max_features as u64 > MOST_FEATURES {
+            return Err(InvalidValue::new_err(format!("max_features must be at most {MOST_FEATURES}")));
+        }
+        Ok(NativeFrequencies::with(Frequencies::new(max_features)))
     }
 
     #[getter]
@@ -324,18 +330,4 @@ fn digest<'py>(
     let mut out = vec![0; size];
     kind.digest(data, &mut out);
     Ok(PyBytes::new(py, &out))
-}
-
-/// The instruction level in force: scalar, avx2 or avx512.
-#[pyfunction]
-fn simd_level() -> &'static str {
-    simd::name(simd::level())
-}
-
-/// Force an instruction level; the one then in force (a machine may not have the one asked for).
-#[pyfunction]
-fn set_simd(level: &str) -> PyResult<&'static str> {
-    let level = simd::parse(level)
-        .ok_or_else(|| InvalidValue::new_err(format!("unknown level {level:?}; known: scalar, avx2, avx512")))?;
-    Ok(simd::name(simd::set_level(level)))
 }
