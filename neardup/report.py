@@ -255,6 +255,8 @@ def similarity_chart(
     if not similarities:
         return None
     rows = sorted(similarities)
+    first = next((at for at, row in enumerate(rows) if row[2] or row[3]), 0)
+    rows = rows[max(0, first - 1) :]  # nothing is measured far below the threshold
     low, high = rows[0][0], rows[-1][1]
     span = (high - low) or 1.0
     bins = [(f"{start:.2f} to {end:.2f}", accepted, rejected) for start, end, accepted, rejected in rows]

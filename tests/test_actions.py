@@ -130,6 +130,22 @@ def test_what_was_not_verified_stays(files: Path) -> None:
     assert left_of("weak") == {"in/b.txt": "was not verified against its keeper"}
 
 
+def test_a_protected_file_is_a_keeper_and_never_goes(files: Path) -> None:
+    make_run(files / "new", ["in/b.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt"}, protected=("in/a.txt",))
+    assert left_of("new") == {}
+    assert sorted(tree(files)) == ["a.txt", "c.txt", "d.txt"]
+    make_run(files / "old", ["in/c.txt"], {"in/a.txt": "in/c.txt", "in/c.txt": None}, protected=("in/a.txt",))
+    assert left_of("old") == {"in/a.txt": "is not a file that the run read"}
+
+
+def test_a_run_that_verified_nothing_removes_nothing(files: Path) -> None:
+    make_run(
+        files / "bare", ["in/a.txt", "in/b.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt"}, verify="none"
+    )
+    with pytest.raises(RefusedInput, match="verified nothing"):
+        plan_removals(Run("bare"), "delete")
+
+
 def test_a_file_outside_the_inputs_stays(files: Path) -> None:
     make_run(
         files / "wide", ["in/a.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt", "/etc/passwd": "in/a.txt"}

@@ -22,18 +22,18 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "registry", "files", "progress"},
+    {"types", "registry", "files", "progress", "diffs"},
     {"fingerprints"},
     {"distances", "features", "hashes", "sources"},
     {"schemes"},
-    {"survey", "planner"},
+    {"survey", "planner", "explain", "runs"},
     {"index", "pairs"},
     {"store"},
     {"verify"},
     {"clusters"},
     {"keep"},
     {"report", "reports", "sinks"},
-    {"pipeline"},
+    {"pipeline", "actions"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
