@@ -237,9 +237,11 @@ def describe(job: Job, result: Result, source: Source, protected: Source | None 
 
 def _inputs(source: Source) -> list[dict[str, Any]]:
     rows = []
+    files = {getattr(one, "name", None): one for one in source.inputs}
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
-        rows.append({"name": name, "bytes": size, "sha256": digest})
+        modified = getattr(files[name], "modified", None)
+        rows.append({"name": name, "bytes": size, "sha256": digest, "modified": modified})
     return rows
 
 
