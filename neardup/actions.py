@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 
 from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput
+from neardup.files import sync_folder
 from neardup.runs import Input, Run
-from neardup.sinks.atomic import sync_folder
 from neardup.sources import FORMATS, format_of, id_path, path_id
 from neardup.sources.files import File
 from neardup.sources.streams import Broken
@@ -124,7 +124,7 @@ def _check_whole_files(run: Run) -> None:
 
 
 def _format(path: str, asked: str | None) -> str | None:
-    file = File(path, walked=True)
+    file = File(path, root=os.path.dirname(path))
     if file.is_remote or not os.path.isfile(path):
         # It cannot be removed; its name tells whether it held many documents.
         return next((row.name for row in FORMATS.values() if file.suffix in row.suffixes), None)

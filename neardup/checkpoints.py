@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.sinks.atomic import atomic_file
+from neardup.files import atomic_file
 
 _KEY = b"neardup.run"
 

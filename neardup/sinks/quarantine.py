@@ -10,7 +10,7 @@ from typing import IO
 
 import orjson
 
-from neardup.sinks.atomic import atomic_file, check_free
+from neardup.files import atomic_file, check_free
 from neardup.sources.names import path_id
 from neardup.types import Bad
 
