@@ -255,6 +255,7 @@ class Flow:
         self.measure: Measure = parse_measure(settings.verify, settings.similarity)
         self.work, self.quiet = work, quiet
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
+        self._table = ""  # the checkpoint of frequencies that the last one of the survey names
 
     def run(self, source: Source, protected: Source | None = None) -> Result:
         """All stages."""
@@ -274,11 +275,12 @@ class Flow:
     def survey(self, sources: Sequence[Source]) -> tuple[Documents, _native.Frequencies, Flags]:
         """Ids, lengths, fields and contents of all documents, and how common each feature is."""
         recipe = measuring_scheme()
-        done, counted = self.checkpoints.load("survey"), self.checkpoints.load("frequencies")
+        done = self.checkpoints.load("survey")
+        notes = {} if done is None else json.loads((done.schema.metadata or {})[b"notes"])
+        counted = None if done is None else self.checkpoints.load(notes["frequencies"])
         table, skip, first = _native.Frequencies(), 0, 0
         surveyor = Surveyor(recipe, self.settings.fields, table, self.threads)
         if done is not None and counted is not None:
-            notes = json.loads((done.schema.metadata or {})[b"notes"])
             table = _native.Frequencies.from_bytes(counted.column("bytes")[0].as_py())
             documents = Documents.of(done)
             if notes["complete"]:
@@ -286,7 +288,7 @@ class Flow:
                     source.restore(counts)
                 return documents, table, _fixed(len(documents), notes["first"])
             surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, documents)
-            skip, first = notes["batches"], notes["first"]
+            skip, first, self._table = notes["batches"], notes["first"], notes["frequencies"]
         saved, seen = time.monotonic(), 0
         for number, source in enumerate(sources):
             with stage("read", total=source.size, quiet=self.quiet) as advance:
@@ -310,13 +312,16 @@ class Flow:
     def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
         if self.work is None:
             return
-        # The table first: the survey is what says that both are there.
-        self.checkpoints.save(
-            "frequencies", pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())})
-        )
+        # The table first, under a name of its own: the survey says which table belongs to it.
+        name = f"frequencies-{surveyor.count}" if not notes["complete"] else "frequencies"
+        self.checkpoints.save(name, pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())}))
         documents = surveyor.documents().table()
+        notes = {**notes, "frequencies": name}
         metadata = {**(documents.schema.metadata or {}), b"notes": json.dumps(notes).encode()}
         self.checkpoints.save("survey", documents.replace_schema_metadata(metadata))
+        if self._table not in ("", name):
+            self.checkpoints.forget(self._table)
+        self._table = name
 
     def fingerprint(self, sources: Sequence[Source], scheme: Scheme, documents: Documents) -> Fingerprints:
         """The fingerprints of all documents."""

@@ -1,5 +1,6 @@
 """Schemes: the table, the digest, files, fitting in parts."""
 
+import hashlib
 import stat
 from pathlib import Path
 
@@ -47,9 +48,12 @@ def test_a_scheme_gives_its_published_vector(name: str) -> None:
     if scheme.features == "vector":
         assert scheme.fingerprints([[1.0, 2.0, 3.0]]).hex() == [expected]
     else:
-        value = scheme.fingerprint(PANGRAM)
+        value = scheme.fingerprint(PANGRAM.split() if scheme.features == "tokens" else PANGRAM)
         assert value is not None
-        assert nd.format(value, scheme.bits) == expected
+        found = nd.format(value, scheme.bits)
+        if expected.startswith("sha256:"):
+            found = "sha256:" + hashlib.sha256(found.encode()).hexdigest()
+        assert found == expected
 
 
 @pytest.mark.parametrize(
