@@ -173,16 +173,17 @@ class Verifier:
         near = plain >= NEIGHBOUR
         self._native.set_neighbours(left[near], right[near], plain[near], SAME)
 
-    def judge(self, left: Rows, right: Rows) -> Verdicts:
-        """Measure pairs and say which are accepted, and why."""
-        if self._measure.rule is not None:
-            rule = asdict(self._measure.rule)
+    def judge(self, left: Rows, right: Rows, measure: Measure | None = None) -> Verdicts:
+        """Measure pairs and say which are accepted, and why; by another *measure*, if one is given."""
+        measure = measure or self._measure
+        if measure.rule is not None:
+            rule = asdict(measure.rule)
             reason, *values = self._native.judge(left, right, rule, self._threads)
             return Verdicts(reason < ACCEPTING, reason, *(value / WHOLE for value in values))
         found = self._native.measure(left, right, self._threads).astype(np.float64)
         plain, common, rare, shared, one, other = found.T
-        whole = one + other - shared if self._measure.name == "jaccard" else np.minimum(one, other)
-        accepted = shared >= self._measure.threshold * np.maximum(whole, 1)
+        whole = one + other - shared if measure.name == "jaccard" else np.minimum(one, other)
+        accepted = shared >= measure.threshold * np.maximum(whole, 1)
         reason = np.where(accepted, REASONS.index("revision"), REASONS.index("too different"))
         return Verdicts(accepted, reason.astype(np.uint8), plain / WHOLE, common / WHOLE, rare / WHOLE)
 

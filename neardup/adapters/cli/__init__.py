@@ -24,10 +24,12 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 COMMANDS: dict[str, str] = {
     "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
     "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
+    "calibrate": "What each setting would find on your documents, and which one to take.",
     "check": "Prove two runs equal, or show where they differ.",
     "distance": "How far two texts or fingerprints are apart.",
     "explain": "Why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "fit": "Learn how common each feature is in your documents, for later streams.",
     "index": "Build, change and search an index of fingerprints.",
     "join": "All pairs of fingerprints within a radius.",
     "plan": "How a join would go about it, and at what cost.",
