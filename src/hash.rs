@@ -54,7 +54,10 @@ impl Hash {
                     chunk.copy_from_slice(&mix::word(hash, j).to_le_bytes()[..chunk.len()]);
                 }
             }
-            Hash::Fnv1a64 => copy(out, &fnv1a64(data.iter().map(|byte| u64::from(*byte))).to_le_bytes()),
+            Hash::Fnv1a64 => copy(
+                out,
+                &fnv1a64(data.iter().map(|byte| u64::from(*byte))).to_le_bytes(),
+            ),
             Hash::Xxh64 => copy(out, &xxhash_rust::xxh64::xxh64(data, 0).to_le_bytes()),
             Hash::Xxh3x128 => copy(out, &xxhash_rust::xxh3::xxh3_128(data).to_le_bytes()),
             Hash::Murmur3x128 => copy(out, &murmur3_x64_128(data).to_le_bytes()),
@@ -80,7 +83,9 @@ fn copy(out: &mut [u8], digest: &[u8]) {
 
 /// FNV-1a over units of any width, as the news system applies it to UTF-16.
 pub fn fnv1a64(units: impl Iterator<Item = u64>) -> u64 {
-    units.fold(0xcbf2_9ce4_8422_2325, |hash, unit| (hash ^ unit).wrapping_mul(0x0100_0000_01b3))
+    units.fold(0xcbf2_9ce4_8422_2325, |hash, unit| {
+        (hash ^ unit).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// MurmurHash3 x64 128, seed 0: the first digest byte is the lowest.

@@ -2,7 +2,11 @@
 //!
 //! `bindings` is the only module that knows Python.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod bindings;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 mod features;
 mod frequencies;
 mod hash;

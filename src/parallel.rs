@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of threads that *wanted* means: all cores where nothing was said.
 pub fn threads(wanted: Option<usize>) -> usize {
-    wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
+    wanted
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        .max(1)
 }
 
 /// Call *work* once with each of *pieces* on *threads* threads, each of which has a state of
@@ -24,7 +26,10 @@ pub fn each<Piece, State: Send>(
         let mut own = state();
         while !cancel.load(Ordering::Relaxed) {
             // A poisoned lock means a panic in another thread, which the scope passes on.
-            let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+            let next = pieces
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                .next();
             match next {
                 Some(piece) => work(&mut own, piece),
                 None => break,

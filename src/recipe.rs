@@ -10,10 +10,7 @@ use crate::frequencies::Frozen;
 use crate::hash::Hash;
 use crate::mix;
 use crate::normalize::Normalization;
-use crate::votes;
-
-/// Features between two rounds of voting.
-const BATCH: usize = 512;
+use crate::votes::{self, BATCH};
 
 /// How much each feature of a text counts, by how often it occurs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +65,7 @@ pub struct Scratch {
     counts: Counts,
     digest: Vec<u8>,
     prefixed: Vec<u8>,
+    ones: Vec<[u32; 64]>,
 }
 
 /// A feature of one text: its digest's first word and how often it occurs.
@@ -92,7 +90,17 @@ impl Recipe {
 
     /// Write the fingerprint of *text* to *out*; false where it has none.
     pub fn fingerprint(&self, text: &str, scratch: &mut Scratch, out: &mut [u64]) -> bool {
-        if !self.cut(text, scratch) {
+        let ascii = self.normalize(text, scratch);
+        if ascii
+            && self.hash == Hash::Mix
+            && self.weights == Weights::Count
+            && let Features::Chars(width) = self.features
+            && scratch.text.len() >= width
+        {
+            self.vote_windows(width, scratch, out);
+            return true;
+        }
+        if !self.cut(ascii, scratch) {
             return self.without_features(scratch, out);
         }
         match self.weights {
@@ -105,7 +113,8 @@ impl Recipe {
     /// The different features of a text and how often each occurs, in ascending order of hash.
     pub fn counted<'a>(&self, text: &str, scratch: &'a mut Scratch) -> &'a [Counted] {
         scratch.counts.clear();
-        if self.cut(text, scratch) {
+        let ascii = self.normalize(text, scratch);
+        if self.cut(ascii, scratch) {
             self.count_different(scratch);
         }
         let counts = &mut scratch.counts;
@@ -116,13 +125,23 @@ impl Recipe {
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
     pub fn listed(&self, text: &str, scratch: &mut Scratch) -> Vec<(u8, String, u64)> {
         let mut all = Vec::new();
-        if self.cut(text, scratch) {
+        let ascii = self.normalize(text, scratch);
+        if self.cut(ascii, scratch) {
             let mut words = vec![0; self.words()];
             for (kind, range) in scratch.parts.kinds.clone() {
                 for at in range {
-                    let (start, end) = (scratch.parts.starts[at] as usize, scratch.parts.ends[at] as usize);
+                    let (start, end) = (
+                        scratch.parts.starts[at] as usize,
+                        scratch.parts.ends[at] as usize,
+                    );
                     let part = String::from_utf8_lossy(&scratch.text[start..end]).into_owned();
-                    self.digest(kind, part.as_bytes(), &mut scratch.digest, &mut scratch.prefixed, &mut words);
+                    self.digest(
+                        kind,
+                        part.as_bytes(),
+                        &mut scratch.digest,
+                        &mut scratch.prefixed,
+                        &mut words,
+                    );
                     all.push((kind, part, words[0]));
                 }
             }
@@ -131,7 +150,12 @@ impl Recipe {
     }
 
     /// Write the fingerprint of weighted features to *out*; false where there are none.
-    pub fn fingerprint_of(&self, features: &[(&str, i64)], scratch: &mut Scratch, out: &mut [u64]) -> bool {
+    pub fn fingerprint_of(
+        &self,
+        features: &[(&str, i64)],
+        scratch: &mut Scratch,
+        out: &mut [u64],
+    ) -> bool {
         if features.is_empty() && self.empty == Empty::None {
             out.fill(0);
             return false;
@@ -142,12 +166,22 @@ impl Recipe {
     }
 
     /// The weight in favour of each bit, and the weight of all, for weighted features.
-    pub fn weighted_votes(&self, features: &[(&str, i64)], scratch: &mut Scratch) -> (Vec<i128>, i128) {
+    pub fn weighted_votes(
+        &self,
+        features: &[(&str, i64)],
+        scratch: &mut Scratch,
+    ) -> (Vec<i128>, i128) {
         let mut ones = vec![0i128; self.bits];
         let mut total = 0;
         let mut words = vec![0; self.words()];
         for (feature, weight) in features {
-            self.digest(0, feature.as_bytes(), &mut scratch.digest, &mut scratch.prefixed, &mut words);
+            self.digest(
+                0,
+                feature.as_bytes(),
+                &mut scratch.digest,
+                &mut scratch.prefixed,
+                &mut words,
+            );
             total += i128::from(*weight);
             for (bit, sum) in ones.iter_mut().enumerate() {
                 if words[bit / 64] >> (bit % 64) & 1 == 1 {
@@ -158,17 +192,38 @@ impl Recipe {
         (ones, total)
     }
 
-    /// Cut the text into parts; false where there is nothing that could vote.
-    fn cut(&self, text: &str, scratch: &mut Scratch) -> bool {
+    /// Normalise *text* into `scratch.text`, empty where there is nothing that could vote;
+    /// whether it is ASCII.
+    fn normalize(&self, text: &str, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
         let informative = self.empty != Empty::None
-            || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
+            || !matches!(
+                self.normalization,
+                Normalization::Text | Normalization::UnicodeWords
+            )
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));
         if !informative {
             scratch.text.clear();
         }
-        self.features.cut(&mut scratch.text, ascii, &mut scratch.parts);
+        ascii
+    }
+
+    /// Cut the normalised text into parts; false where there are none.
+    fn cut(&self, ascii: bool, scratch: &mut Scratch) -> bool {
+        self.features
+            .cut(&mut scratch.text, ascii, &mut scratch.parts);
         !scratch.parts.starts.is_empty()
+    }
+
+    /// Every run of *width* bytes of the normalised text votes.
+    fn vote_windows(&self, width: usize, scratch: &mut Scratch, out: &mut [u64]) {
+        let windows = scratch.text.len() - width + 1;
+        scratch.text.resize(scratch.text.len() + mix::PADDING, 0);
+        scratch.ones.clear();
+        scratch.ones.resize(self.words(), [0; 64]);
+        let ones = &mut scratch.ones;
+        votes::count_windows(&scratch.text, windows, width, seed_of(0), ones);
+        votes::decide_counts(ones, windows, self.tie_gives_one, self.bits, out);
     }
 
     fn without_features(&self, scratch: &mut Scratch, out: &mut [u64]) -> bool {
@@ -186,7 +241,14 @@ impl Recipe {
     }
 
     /// The digest of one feature, read as the words of a fingerprint.
-    fn digest(&self, kind: u8, part: &[u8], digest: &mut Vec<u8>, prefixed: &mut Vec<u8>, words: &mut [u64]) {
+    fn digest(
+        &self,
+        kind: u8,
+        part: &[u8],
+        digest: &mut Vec<u8>,
+        prefixed: &mut Vec<u8>,
+        words: &mut [u64],
+    ) {
         if self.hash == Hash::Mix {
             let hash = mix::hash(part, seed_of(kind));
             for (j, word) in words.iter_mut().enumerate() {
@@ -232,7 +294,9 @@ impl Recipe {
     /// Every occurrence votes.
     fn vote_all(&self, scratch: &mut Scratch, out: &mut [u64]) {
         let words = self.words();
-        let mut ones = vec![[0u32; 64]; words];
+        scratch.ones.clear();
+        scratch.ones.resize(words, [0; 64]);
+        let ones = &mut scratch.ones;
         let total = scratch.parts.starts.len();
         let mut hashes = [0u64; BATCH];
         for (kind, range) in scratch.parts.kinds.clone() {
@@ -241,27 +305,26 @@ impl Recipe {
                 let end = range.end.min(at + BATCH);
                 if self.hash == Hash::Mix {
                     let hashes = &mut hashes[..end - at];
-                    let (starts, ends) = (&scratch.parts.starts[at..end], &scratch.parts.ends[at..end]);
+                    let (starts, ends) =
+                        (&scratch.parts.starts[at..end], &scratch.parts.ends[at..end]);
                     mix::hash_parts(&scratch.text, starts, ends, seed_of(kind), hashes);
-                    for (j, ones) in ones.iter_mut().enumerate() {
-                        if j == 0 {
-                            votes::count(hashes, ones);
-                        } else {
-                            let mut further = [0u64; BATCH];
-                            for (word, hash) in further.iter_mut().zip(hashes.iter()) {
-                                *word = mix::word(*hash, j);
-                            }
-                            votes::count(&further[..hashes.len()], ones);
-                        }
-                    }
+                    votes::count_words(hashes, ones);
                 } else {
                     let mut digests = vec![0u64; words];
                     for part in at..end {
-                        let (from, to) =
-                            (scratch.parts.starts[part] as usize, scratch.parts.ends[part] as usize);
+                        let (from, to) = (
+                            scratch.parts.starts[part] as usize,
+                            scratch.parts.ends[part] as usize,
+                        );
                         let bytes = &scratch.text[from..to];
-                        self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digests);
-                        for (word, ones) in digests.iter().zip(&mut ones) {
+                        self.digest(
+                            kind,
+                            bytes,
+                            &mut scratch.digest,
+                            &mut scratch.prefixed,
+                            &mut digests,
+                        );
+                        for (word, ones) in digests.iter().zip(ones.iter_mut()) {
                             votes::count(std::slice::from_ref(word), ones);
                         }
                     }
@@ -269,7 +332,7 @@ impl Recipe {
                 at = end;
             }
         }
-        votes::decide(&ones.as_flattened()[..self.bits], total as i128, self.tie_gives_one, out);
+        votes::decide_counts(ones, total, self.tie_gives_one, self.bits, out);
     }
 
     /// Fill `scratch.counts` with the different features of the text that was cut.
@@ -287,7 +350,13 @@ impl Recipe {
                 if keep_digests {
                     for (start, end) in starts.iter().zip(ends) {
                         let bytes = &scratch.text[*start as usize..*end as usize];
-                        self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digest);
+                        self.digest(
+                            kind,
+                            bytes,
+                            &mut scratch.digest,
+                            &mut scratch.prefixed,
+                            &mut digest,
+                        );
                         if scratch.counts.add(digest[0]) {
                             scratch.counts.digests.extend_from_slice(&digest);
                         }
@@ -312,7 +381,12 @@ impl Recipe {
         let log = |feature: &Counted| u32::BITS - feature.occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
             (Weights::LogDf, Some(frequencies)) => {
-                counts.weights.extend(counts.found.iter().map(|f| log(f) * frequencies.weight(f.hash)));
+                counts.weights.extend(
+                    counts
+                        .found
+                        .iter()
+                        .map(|f| log(f) * frequencies.weight(f.hash)),
+                );
             }
             (Weights::Set, _) => counts.weights.resize(counts.found.len(), 1),
             _ => counts.weights.extend(counts.found.iter().map(log)),
@@ -339,7 +413,12 @@ impl Recipe {
             }
         }
         let total: u64 = counts.weights.iter().map(|weight| u64::from(*weight)).sum();
-        votes::decide(&ones.as_flattened()[..self.bits], i128::from(total), self.tie_gives_one, out);
+        votes::decide(
+            &ones.as_flattened()[..self.bits],
+            i128::from(total),
+            self.tie_gives_one,
+            out,
+        );
     }
 }
 
@@ -369,7 +448,8 @@ impl Counts {
     fn start(&mut self, features: usize) {
         self.clear();
         self.places.clear();
-        self.places.resize((features * 2).next_power_of_two().max(16), 0);
+        self.places
+            .resize((features * 2).next_power_of_two().max(16), 0);
     }
 
     /// Count one occurrence; whether the feature is a new one.
@@ -380,7 +460,10 @@ impl Counts {
         loop {
             match self.places[at] {
                 0 => {
-                    self.found.push(Counted { hash, occurrences: 1 });
+                    self.found.push(Counted {
+                        hash,
+                        occurrences: 1,
+                    });
                     self.places[at] = self.found.len() as u32;
                     return true;
                 }

@@ -45,7 +45,10 @@ impl Table {
             all[first as usize..end].fill(entry);
         }
         let mut seen: HashMap<&[u32], u16> = HashMap::new();
-        let mut table = Table { stage: Vec::with_capacity(CODES / BLOCK), blocks: Vec::new() };
+        let mut table = Table {
+            stage: Vec::with_capacity(CODES / BLOCK),
+            blocks: Vec::new(),
+        };
         for block in all.chunks(BLOCK) {
             let next = seen.len() as u16;
             let number = *seen.entry(block).or_insert_with(|| {
@@ -110,7 +113,11 @@ mod tests {
             let entry = table.entry(letter as u32);
             if entry & SPECIAL == 0 && entry & WORD != 0 {
                 let mut expected = letter.to_lowercase();
-                assert_eq!(char::from_u32(lower(letter as u32, entry)), expected.next(), "{letter:?}");
+                assert_eq!(
+                    char::from_u32(lower(letter as u32, entry)),
+                    expected.next(),
+                    "{letter:?}"
+                );
             }
         }
     }
