@@ -6,9 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from neardup.clusters import components, groups
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
+    from neardup.pairs import join
+    from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
 
 __version__ = "0.1.0"
@@ -23,15 +26,23 @@ _HOME = {
     "parse": "neardup.fingerprints",
     "Scheme": "neardup.schemes",
     "scheme": "neardup.schemes",
+    "components": "neardup.clusters",
+    "groups": "neardup.clusters",
+    "join": "neardup.pairs",
+    "plan": "neardup.planner",
 }
 
 __all__ = [
     "Fingerprints",
     "NeardupError",
     "Scheme",
+    "components",
     "distance",
     "format",
+    "groups",
+    "join",
     "parse",
+    "plan",
     "scheme",
     "similarity",
 ]

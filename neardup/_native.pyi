@@ -10,12 +10,6 @@ __version__: str
 def digest(hash: str, data: bytes, size: int, key: bytes | None = None) -> bytes:
     """The first *size* bytes of the digest of *data*."""
 
-def simd_level() -> str:
-    """The instruction level in force: scalar, avx2 or avx512."""
-
-def set_simd(level: str) -> str:
-    """Force an instruction level; the one then in force (a machine may not have the one asked for)."""
-
 @final
 class Frequencies:
     """In how many documents each feature was seen, by its 64-bit hash."""
@@ -72,3 +66,91 @@ class Recipe:
     def features(self, text: str) -> list[tuple[int, str, int]]: ...
     def count_strings(self, texts: list[str], into: Frequencies, threads: int | None) -> None: ...
     def count_arrow(self, chunk: dict[str, Any], into: Frequencies, threads: int | None) -> None: ...
+
+def survey(
+    recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, threads: int | None
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """128 bits that identify each normalised text, and whether there is information in it; the
+    features are counted into *frequencies*."""
+
+@final
+class Verifier:
+    """Measures and judges pairs of documents, whose texts were set aside."""
+
+    def __init__(
+        self, recipe: Recipe, frequencies: Frequencies | None, documents: int, path: str, memory: int
+    ) -> None: ...
+    def add(self, numbers: npt.NDArray[np.int64], chunk: dict[str, Any]) -> None:
+        """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
+    def measure(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint32]:
+        """Plain, common and rare similarity, shared features, and all of each side, a row a pair."""
+    def set_neighbours(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        plain: npt.NDArray[np.uint32],
+        same: int,
+    ) -> None: ...
+    def judge(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        rule: dict[str, Any],
+        threads: int | None,
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+        """The reason of each pair's verdict, and its plain, common and rare similarity."""
+    def text(self, document: int) -> str: ...
+
+# The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
+
+_Words = npt.NDArray[np.uint64]
+_Valid = npt.NDArray[np.bool_] | None
+_Rows = npt.NDArray[np.uint32]
+_Distances = npt.NDArray[np.uint16]
+
+def join(
+    words: _Words,
+    valid: _Valid,
+    other: _Words | None,
+    other_valid: _Valid,
+    bits: int,
+    radius: int,
+    recall: float,
+    threads: int | None,
+    plan: str | None,
+) -> tuple[_Rows, _Rows, _Distances]:
+    """Sorted pairs (left, right, distance) within the radius."""
+
+def join_plan(
+    words: _Words,
+    valid: _Valid,
+    other_rows: int | None,
+    bits: int,
+    radius: int,
+    recall: float,
+    threads: int | None,
+    plan: str | None,
+) -> dict[str, Any]:
+    """What `join` would do."""
+
+def groups(
+    words: _Words,
+    valid: _Valid,
+    order: _Rows | None,
+    bits: int,
+    radius: int,
+    threads: int | None,
+    plan: str | None,
+) -> tuple[_Rows, _Distances]:
+    """The centre of each row and the distance to it."""
+
+def components(left: _Rows, right: _Rows, count: int) -> _Rows:
+    """The smallest row connected with each row."""
+
+def set_simd(level: str) -> None:
+    """Use `scalar`, `avx2` or `avx512` from now on; an empty text asks the environment again."""
+
+def simd_level() -> str:
+    """The level in use."""

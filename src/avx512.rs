@@ -29,14 +29,7 @@ impl Avx512 {
     }
 
     /// See `votes::count_windows`; false, with nothing done, for an uncommon number of words.
-    pub fn count_windows(
-        self,
-        text: &[u8],
-        windows: usize,
-        width: usize,
-        seed: u64,
-        ones: &mut [[u32; 64]],
-    ) -> bool {
+    pub fn count_windows(self, text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) -> bool {
         // SAFETY: as in `count`.
         unsafe { votes::count_windows(text, windows, width, seed, ones) }
     }

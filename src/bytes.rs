@@ -61,10 +61,7 @@ impl Tables {
         for lead in 0..16 {
             let kept = |second: usize| {
                 let block = &threes[lead * 64 + second];
-                block
-                    .iter()
-                    .enumerate()
-                    .all(|(third, entry)| usize::from(*entry) == third)
+                block.iter().enumerate().all(|(third, entry)| usize::from(*entry) == third)
             };
             let (mut begin, mut longest) = (0, 0);
             for second in 0..64 {
@@ -76,12 +73,7 @@ impl Tables {
                 }
             }
         }
-        Tables {
-            pairs,
-            threes,
-            first,
-            last,
-        }
+        Tables { pairs, threes, first, last }
     }
 }
 
@@ -89,9 +81,7 @@ impl Tables {
 fn entry(rules: Rules, table: &Table, code: u32, bits: u32) -> u8 {
     let facts = table.entry(code);
     let slow = match rules {
-        Rules::Text => {
-            facts & (UNSTABLE | SPECIAL | FORMAT | MARK) != 0 || unicode::class(facts) != 0
-        }
+        Rules::Text => facts & (UNSTABLE | SPECIAL | FORMAT | MARK) != 0 || unicode::class(facts) != 0,
         Rules::WordChars | Rules::Lower => facts & SPECIAL != 0,
     };
     if slow {
@@ -104,11 +94,7 @@ fn entry(rules: Rules, table: &Table, code: u32, bits: u32) -> u8 {
         Rules::Text => unicode::lower_stable(code, facts),
         Rules::WordChars | Rules::Lower => unicode::lower(code, facts),
     };
-    if lower >> bits == code >> bits {
-        (lower & ((1 << bits) - 1)) as u8
-    } else {
-        SLOW
-    }
+    if lower >> bits == code >> bits { (lower & ((1 << bits) - 1)) as u8 } else { SLOW }
 }
 
 #[cfg(test)]
@@ -118,22 +104,13 @@ mod tests {
     #[test]
     fn common_letters_are_in_the_tables() {
         let tables = Tables::get(Rules::Text);
-        assert_eq!(
-            tables.pairs['Ж' as usize >> 7]['Ж' as usize & 0x7f],
-            ('ж' as usize & 0x7f) as u8
-        );
+        assert_eq!(tables.pairs['Ж' as usize >> 7]['Ж' as usize & 0x7f], ('ж' as usize & 0x7f) as u8);
         assert_eq!(tables.pairs['«' as usize >> 7]['«' as usize & 0x7f], OTHER);
-        assert_eq!(
-            tables.threes['。' as usize >> 6]['。' as usize & 0x3f],
-            OTHER
-        );
+        assert_eq!(tables.threes['。' as usize >> 6]['。' as usize & 0x3f], OTHER);
         for letter in ['中', '한'] {
             let second = 0x80 | (letter as u32 >> 6 & 0x3f) as u8;
             let lead = letter as usize >> 12;
-            assert!(
-                (tables.first[lead]..=tables.last[lead]).contains(&second),
-                "{letter}"
-            );
+            assert!((tables.first[lead]..=tables.last[lead]).contains(&second), "{letter}");
         }
     }
 }

@@ -26,10 +26,7 @@ pub const CHARS: u8 = 4;
 impl Features {
     pub fn parse(name: &str) -> Option<Features> {
         let (kind, count) = name.split_once(':')?;
-        let count = count
-            .parse()
-            .ok()
-            .filter(|count| (1..=64).contains(count))?;
+        let count = count.parse().ok().filter(|count| (1..=64).contains(count))?;
         Some(match kind {
             "chars" => Features::Chars(count),
             "words" => Features::Words(count),
@@ -104,13 +101,7 @@ impl Parts {
     }
 }
 
-fn characters(
-    text: &[u8],
-    ascii: bool,
-    range: std::ops::Range<usize>,
-    n: usize,
-    parts: &mut Parts,
-) {
+fn characters(text: &[u8], ascii: bool, range: std::ops::Range<usize>, n: usize, parts: &mut Parts) {
     if range.is_empty() {
         return;
     }
@@ -173,10 +164,7 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     if start < length {
         other.push(start..length);
     }
-    for (from, to) in other
-        .iter()
-        .flat_map(|range| split_words(text, range.clone()))
-    {
+    for (from, to) in other.iter().flat_map(|range| split_words(text, range.clone())) {
         parts.push(from, to);
     }
     parts.close(WORD);
@@ -192,10 +180,7 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     }
     let alone = cjk.is_empty();
     for range in other {
-        let letters = text[range.clone()]
-            .iter()
-            .filter(|byte| **byte & 0xc0 != 0x80)
-            .count();
+        let letters = text[range.clone()].iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         if letters >= n || alone {
             characters(text, false, range, n, parts);
         }
@@ -203,10 +188,7 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     parts.close(CHARS);
 }
 
-fn split_words(
-    text: &[u8],
-    range: std::ops::Range<usize>,
-) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn split_words(text: &[u8], range: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
     let end = range.end;
     let mut at = range.start;
     std::iter::from_fn(move || {
@@ -240,10 +222,7 @@ mod tests {
     }
 
     fn plain(features: Features, text: &str) -> Vec<String> {
-        cut(features, text)
-            .into_iter()
-            .map(|(_, part)| part)
-            .collect()
+        cut(features, text).into_iter().map(|(_, part)| part).collect()
     }
 
     #[test]

@@ -23,11 +23,7 @@ struct Shard {
 
 impl Shard {
     fn new() -> Shard {
-        Shard {
-            keys: vec![0; 16],
-            counts: vec![0; 16],
-            used: 0,
-        }
+        Shard { keys: vec![0; 16], counts: vec![0; 16], used: 0 }
     }
 
     /// The place of *key*, or the free one where it belongs.
@@ -57,11 +53,7 @@ impl Shard {
 
     fn grow(&mut self) {
         let size = self.keys.len() * 2;
-        let mut larger = Shard {
-            keys: vec![0; size],
-            counts: vec![0; size],
-            used: self.used,
-        };
+        let mut larger = Shard { keys: vec![0; size], counts: vec![0; size], used: self.used };
         for (key, count) in self.entries() {
             let at = larger.place(key);
             larger.keys[at] = key;
@@ -71,11 +63,7 @@ impl Shard {
     }
 
     fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.keys
-            .iter()
-            .copied()
-            .zip(self.counts.iter().copied())
-            .filter(|(key, _)| *key != 0)
+        self.keys.iter().copied().zip(self.counts.iter().copied()).filter(|(key, _)| *key != 0)
     }
 }
 
@@ -110,9 +98,7 @@ impl Frequencies {
 
     /// How many different features there are; unknown once it is a sketch.
     pub fn features(&self) -> Option<usize> {
-        self.sketch
-            .is_none()
-            .then(|| self.distinct.load(Ordering::Relaxed))
+        self.sketch.is_none().then(|| self.distinct.load(Ordering::Relaxed))
     }
 
     pub fn max_features(&self) -> usize {
@@ -125,8 +111,7 @@ impl Frequencies {
     }
 
     fn cell(row: usize, width: usize, hash: u64) -> usize {
-        row * width
-            + (mix::finish(hash ^ mix::GAMMA.wrapping_mul(row as u64 + 1)) as usize & (width - 1))
+        row * width + (mix::finish(hash ^ mix::GAMMA.wrapping_mul(row as u64 + 1)) as usize & (width - 1))
     }
 
     /// Count documents: *hashes* are their different features, in any order.
@@ -141,24 +126,18 @@ impl Frequencies {
         // By shard, so that each lock is taken once.
         hashes.sort_unstable_by_key(|hash| hash >> 58);
         for group in hashes.chunk_by(|left, right| left >> 58 == right >> 58) {
-            self.add_to_shard(
-                (group[0] >> 58) as usize,
-                group.iter().map(|hash| (key_of(*hash), 1)),
-            );
+            self.add_to_shard((group[0] >> 58) as usize, group.iter().map(|hash| (key_of(*hash), 1)));
         }
     }
 
     fn add_to_shard(&self, number: usize, entries: impl Iterator<Item = (u64, u32)>) {
         // A poisoned lock means a panic elsewhere; the counts themselves are whole.
-        let mut shard = self.shards[number]
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut shard = self.shards[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let before = shard.used;
         for (key, count) in entries {
             shard.add(key, count);
         }
-        self.distinct
-            .fetch_add(shard.used - before, Ordering::Relaxed);
+        self.distinct.fetch_add(shard.used - before, Ordering::Relaxed);
     }
 
     fn add_to_sketch(&self, cells: &[AtomicU32], hash: u64, count: u32) {
@@ -166,9 +145,7 @@ impl Frequencies {
         for row in 0..ROWS {
             let cell = &cells[Self::cell(row, width, key_of(hash))];
             // Saturating, whatever the other threads do.
-            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
-                Some(old.saturating_add(count))
-            });
+            let _ = cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| Some(old.saturating_add(count)));
         }
     }
 
@@ -179,9 +156,7 @@ impl Frequencies {
         }
         let cells: Vec<AtomicU32> = (0..ROWS * self.row()).map(|_| AtomicU32::new(0)).collect();
         for shard in std::mem::take(&mut self.shards) {
-            let shard = shard
-                .into_inner()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let shard = shard.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
             for (key, count) in shard.entries() {
                 self.add_to_sketch(&cells, key, count);
             }
@@ -197,8 +172,7 @@ impl Frequencies {
                 other.max_features, self.max_features
             ));
         }
-        self.documents
-            .fetch_add(other.documents(), Ordering::Relaxed);
+        self.documents.fetch_add(other.documents(), Ordering::Relaxed);
         if let Some(theirs) = &other.sketch {
             *self.distinct.get_mut() = usize::MAX;
             self.settle();
@@ -222,9 +196,7 @@ impl Frequencies {
     pub fn entries(&self) -> Vec<(u64, u32)> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            let shard = shard
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            let shard = shard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             let begin = all.len();
             all.extend(shard.entries());
             all[begin..].sort_unstable();
@@ -237,21 +209,12 @@ impl Frequencies {
         let mut out = MAGIC.to_vec();
         let entries = self.entries();
         let count = self.sketch.as_ref().map_or(entries.len(), Vec::len);
-        for number in [
-            u64::from(self.sketch.is_some()),
-            self.documents(),
-            self.max_features as u64,
-            count as u64,
-        ] {
+        for number in [u64::from(self.sketch.is_some()), self.documents(), self.max_features as u64, count as u64] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         match &self.sketch {
             Some(cells) => {
-                out.extend(
-                    cells
-                        .iter()
-                        .flat_map(|cell| cell.load(Ordering::Relaxed).to_le_bytes()),
-                );
+                out.extend(cells.iter().flat_map(|cell| cell.load(Ordering::Relaxed).to_le_bytes()));
             }
             None => {
                 out.extend(entries.iter().flat_map(|entry| entry.0.to_le_bytes()));
@@ -281,27 +244,18 @@ impl Frequencies {
             return Err(damaged("its length does not fit its count"));
         }
         let count = count as usize;
-        let number =
-            |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or_default());
+        let number = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or_default());
         let mut table = Frequencies::new(max_features as usize);
         if sketched == 1 {
             if count != ROWS * table.row() {
                 return Err(damaged("its sketch has the wrong size"));
             }
             table.shards.clear();
-            table.sketch = Some(
-                (0..count)
-                    .map(|at| AtomicU32::new(number(at * 4)))
-                    .collect(),
-            );
+            table.sketch = Some((0..count).map(|at| AtomicU32::new(number(at * 4))).collect());
         } else {
             for at in 0..count {
-                let key =
-                    u64::from_le_bytes(data[at * 8..at * 8 + 8].try_into().unwrap_or_default());
-                table.add_to_shard(
-                    (key >> 58) as usize,
-                    std::iter::once((key, number(count * 8 + at * 4))),
-                );
+                let key = u64::from_le_bytes(data[at * 8..at * 8 + 8].try_into().unwrap_or_default());
+                table.add_to_shard((key >> 58) as usize, std::iter::once((key, number(count * 8 + at * 4))));
             }
         }
         table.documents = AtomicU64::new(documents);
@@ -311,12 +265,7 @@ impl Frequencies {
     /// The table in the form that answers fastest.
     pub fn freeze(&self) -> Frozen {
         let lookup = match &self.sketch {
-            Some(cells) => Lookup::Sketch(
-                cells
-                    .iter()
-                    .map(|cell| cell.load(Ordering::Relaxed))
-                    .collect(),
-            ),
+            Some(cells) => Lookup::Sketch(cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect()),
             None => Lookup::Exact(ExactTable::new(&self.entries())),
         };
         Frozen::new(self.documents(), lookup)
@@ -335,11 +284,7 @@ impl ExactTable {
         let shared = entries.iter().filter(|entry| entry.1 >= 2);
         let size = (shared.clone().count() * 2).next_power_of_two().max(2);
         let shift = 64 - size.trailing_zeros();
-        let mut table = ExactTable {
-            keys: vec![0; size],
-            counts: vec![0; size],
-            shift,
-        };
+        let mut table = ExactTable { keys: vec![0; size], counts: vec![0; size], shift };
         for &(key, count) in shared {
             let mut at = (key >> shift) as usize;
             while table.keys[at] != 0 {
@@ -392,29 +337,19 @@ impl Frozen {
         let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
         let digest = match &lookup {
             // A sum, so that the order of the table does not matter.
-            Lookup::Exact(table) => table
-                .keys
-                .iter()
-                .zip(&table.counts)
-                .filter(|(key, _)| **key != 0)
-                .fold(head, |sum, (key, count)| {
+            Lookup::Exact(table) => {
+                table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(head, |sum, (key, count)| {
                     let mut entry = [0; 12];
                     entry[..8].copy_from_slice(&key.to_le_bytes());
                     entry[8..].copy_from_slice(&count.to_le_bytes());
                     sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
-                }),
+                })
+            }
             Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
-                sum.wrapping_add(
-                    u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64),
-                )
+                sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
             }),
         };
-        Frozen {
-            lookup,
-            documents,
-            knee,
-            digest,
-        }
+        Frozen { lookup, documents, knee, digest }
     }
 
     pub fn documents(&self) -> u64 {
@@ -433,10 +368,7 @@ impl Frozen {
             Lookup::Exact(table) => table.get(key),
             Lookup::Sketch(cells) => {
                 let width = cells.len() / ROWS;
-                (0..ROWS)
-                    .map(|row| cells[Frequencies::cell(row, width, key)])
-                    .min()
-                    .unwrap_or(0)
+                (0..ROWS).map(|row| cells[Frequencies::cell(row, width, key)]).min().unwrap_or(0)
             }
         }
     }
@@ -448,10 +380,7 @@ impl Frozen {
         if frequency < 2 {
             return 0;
         }
-        DISCOUNT
-            .get(doublings(frequency, self.knee))
-            .copied()
-            .unwrap_or(0)
+        DISCOUNT.get(doublings(frequency, self.knee)).copied().unwrap_or(0)
     }
 }
 
@@ -475,13 +404,7 @@ mod tests {
     }
 
     fn corpus() -> Vec<Vec<u64>> {
-        (0..300u64)
-            .map(|n| {
-                (0..n % 40)
-                    .map(|k| mix::finish(n % (k + 2) + k * 1000))
-                    .collect()
-            })
-            .collect()
+        (0..300u64).map(|n| (0..n % 40).map(|k| mix::finish(n % (k + 2) + k * 1000)).collect()).collect()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use md5::Digest;
 use shake::digest::{ExtendableOutput, Update, XofReader};
 
+use crate::foreign::{Foreign, slip};
 use crate::mix;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,14 @@ pub enum Hash {
     Sha1,
     Shake256,
     Blake3Keyed([u8; 32]),
+    /// One that only an original uses.
+    Foreign(Foreign),
+    /// The same, with the slip of pbtk's published program.
+    Slip(Foreign),
+    /// SHAKE256 with the highest bit of each byte first.
+    Shake256Msb,
+    /// The same as the HTM encoder copies it for that many bits.
+    Shake256Htm(usize),
 }
 
 impl Hash {
@@ -31,15 +40,20 @@ impl Hash {
             "sha1" => Hash::Sha1,
             "shake256" => Hash::Shake256,
             "blake3-keyed" => Hash::Blake3Keyed(blake3::derive_key("neardup feature hash", key?)),
-            _ => return None,
+            "shake256-msb" => Hash::Shake256Msb,
+            _ => match name.split_once(':') {
+                Some(("slip", name)) => Hash::Slip(Foreign::parse(name)?),
+                Some(("shake256-htm", bits)) => Hash::Shake256Htm(bits.parse().ok()?),
+                _ => Hash::Foreign(Foreign::parse(name)?),
+            },
         })
     }
 
     /// How many bits a digest has; None where it has as many as are asked for.
     pub fn bits(self) -> Option<usize> {
         match self {
-            Hash::Mix | Hash::Shake256 | Hash::Blake3Keyed(_) => None,
-            Hash::Fnv1a64 | Hash::Xxh64 => Some(64),
+            Hash::Mix | Hash::Shake256 | Hash::Blake3Keyed(_) | Hash::Shake256Msb | Hash::Shake256Htm(_) => None,
+            Hash::Fnv1a64 | Hash::Xxh64 | Hash::Foreign(_) | Hash::Slip(_) => Some(64),
             Hash::Xxh3x128 | Hash::Murmur3x128 | Hash::Md5 => Some(128),
             Hash::Sha1 => Some(160),
         }
@@ -54,10 +68,7 @@ impl Hash {
                     chunk.copy_from_slice(&mix::word(hash, j).to_le_bytes()[..chunk.len()]);
                 }
             }
-            Hash::Fnv1a64 => copy(
-                out,
-                &fnv1a64(data.iter().map(|byte| u64::from(*byte))).to_le_bytes(),
-            ),
+            Hash::Fnv1a64 => copy(out, &fnv1a64(data.iter().map(|byte| u64::from(*byte))).to_le_bytes()),
             Hash::Xxh64 => copy(out, &xxhash_rust::xxh64::xxh64(data, 0).to_le_bytes()),
             Hash::Xxh3x128 => copy(out, &xxhash_rust::xxh3::xxh3_128(data).to_le_bytes()),
             Hash::Murmur3x128 => copy(out, &murmur3_x64_128(data).to_le_bytes()),
@@ -73,8 +84,29 @@ impl Hash {
                 hasher.update(data);
                 hasher.finalize_xof().fill(out);
             }
+            Hash::Foreign(foreign) => copy(out, &foreign.hash(data).to_le_bytes()),
+            Hash::Slip(foreign) => copy(out, &slip(foreign.hash(data)).to_le_bytes()),
+            Hash::Shake256Msb => {
+                Hash::Shake256.digest(data, out);
+                out.iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+            }
+            Hash::Shake256Htm(bits) => shake256_htm(data, bits, out),
         }
     }
+}
+
+/// SHAKE256 as the HTM encoder copies its bits: the loop leaves a byte once all but one are written, so
+/// that the last comes from the next byte, or stays 0 where there is none.
+fn shake256_htm(data: &[u8], bits: usize, out: &mut [u8]) {
+    let mut whole = vec![0; bits / 8 + 1];
+    Hash::Shake256Msb.digest(data, &mut whole);
+    let (byte, bit) = ((bits - 1) / 8, (bits - 1) % 8);
+    let last = match bits % 8 {
+        0 | 1 => whole[bits / 8] & 1,
+        _ => 0,
+    };
+    whole[byte] = whole[byte] & !(1 << bit) | last << bit;
+    copy(out, &whole);
 }
 
 fn copy(out: &mut [u8], digest: &[u8]) {
@@ -83,9 +115,7 @@ fn copy(out: &mut [u8], digest: &[u8]) {
 
 /// FNV-1a over units of any width, as the news system applies it to UTF-16.
 pub fn fnv1a64(units: impl Iterator<Item = u64>) -> u64 {
-    units.fold(0xcbf2_9ce4_8422_2325, |hash, unit| {
-        (hash ^ unit).wrapping_mul(0x0100_0000_01b3)
-    })
+    units.fold(0xcbf2_9ce4_8422_2325, |hash, unit| (hash ^ unit).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// MurmurHash3 x64 128, seed 0: the first digest byte is the lowest.

@@ -2,19 +2,35 @@
 //!
 //! `bindings` is the only module that knows Python.
 
+// Tests of the kernels build without Python, and then nobody calls most of them.
+#![cfg_attr(not(feature = "python"), allow(dead_code))]
+
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(feature = "python")]
 mod bindings;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
+mod cluster;
+mod distance;
+#[cfg(target_arch = "x86_64")]
+mod distance_avx512;
 mod features;
+mod foreign;
 mod frequencies;
 mod hash;
+mod join;
+mod keys;
 mod mix;
 mod normalize;
 mod parallel;
+mod plan;
+mod profile;
 mod recipe;
+mod resolve;
 mod simd;
+mod texts;
 mod unicode;
 mod unicode_table;
+mod verify;
 mod votes;

@@ -31,11 +31,7 @@ pub fn finish(mut x: u64) -> u64 {
 /// Word *j* of the digest whose word 0 is *hash*.
 #[inline(always)]
 pub fn word(hash: u64, j: usize) -> u64 {
-    if j == 0 {
-        hash
-    } else {
-        finish(hash.wrapping_add(STREAM.wrapping_mul(j as u64)))
-    }
+    if j == 0 { hash } else { finish(hash.wrapping_add(STREAM.wrapping_mul(j as u64))) }
 }
 
 /// Word *j* of each of the digests whose word 0 is in *hashes*.
@@ -65,11 +61,7 @@ pub fn hash_part(text: &[u8], start: usize, end: usize, seed: u64) -> u64 {
         x = finish(x ^ at(from));
         from += 8;
     }
-    let last = if length >= 8 {
-        at(end - 8)
-    } else {
-        at(start) & ((1 << (8 * length)) - 1)
-    };
+    let last = if length >= 8 { at(end - 8) } else { at(start) & ((1 << (8 * length)) - 1) };
     finish(x ^ last)
 }
 
@@ -104,16 +96,10 @@ pub fn hash_windows(text: &[u8], from: usize, width: usize, seed: u64, out: &mut
         }
         return;
     }
-    let mask = if width == 8 {
-        u64::MAX
-    } else {
-        (1 << (8 * width)) - 1
-    };
+    let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
     let x = seed.wrapping_add(GAMMA.wrapping_mul(width as u64));
     for (at, hash) in out.iter_mut().enumerate() {
-        let bytes: [u8; 8] = text[from + at..from + at + 8]
-            .try_into()
-            .unwrap_or_default();
+        let bytes: [u8; 8] = text[from + at..from + at + 8].try_into().unwrap_or_default();
         *hash = finish(x ^ (u64::from_le_bytes(bytes) & mask));
     }
 }

@@ -64,9 +64,7 @@ impl Normalization {
             (Normalization::Lower, true) => {
                 out.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             }
-            (Normalization::Text | Normalization::UnicodeWords, true) => {
-                ascii_words(text.as_bytes(), out)
-            }
+            (Normalization::Text | Normalization::UnicodeWords, true) => ascii_words(text.as_bytes(), out),
             (Normalization::Text, false) => {
                 let mut walk = Walk::default();
                 if !walk.stable_words(text, 0..text.len(), out) {
@@ -75,11 +73,7 @@ impl Normalization {
                 drop_last_space(out);
             }
             (Normalization::WordChars, true) => {
-                out.extend(
-                    text.bytes()
-                        .filter(is_word_byte)
-                        .map(|byte| byte.to_ascii_lowercase()),
-                );
+                out.extend(text.bytes().filter(is_word_byte).map(|byte| byte.to_ascii_lowercase()));
             }
             (Normalization::Lower, false) => lower(text, 0..text.len(), out),
             (Normalization::WordChars, false) => word_chars(text, 0..text.len(), out),
@@ -106,19 +100,12 @@ impl Normalization {
             Normalization::None => return None,
             Normalization::Lower => Rules::Lower,
             Normalization::WordChars => Rules::WordChars,
-            Normalization::Text | Normalization::AsciiWords | Normalization::UnicodeWords => {
-                Rules::Text
-            }
+            Normalization::Text | Normalization::AsciiWords | Normalization::UnicodeWords => Rules::Text,
         };
         let bytes = text.as_bytes();
         let mut state = State::default();
         let mut whole = cpu.normalize(rules, bytes, None, &mut state, out);
-        if !whole
-            && matches!(
-                self,
-                Normalization::AsciiWords | Normalization::UnicodeWords
-            )
-        {
+        if !whole && matches!(self, Normalization::AsciiWords | Normalization::UnicodeWords) {
             return None;
         }
         let mut walk = Walk::default();
@@ -202,10 +189,7 @@ fn drop_single_letters(out: &mut Vec<u8>) {
     let mut kept = 0;
     let mut start = 0;
     while start < out.len() {
-        let end = out[start..]
-            .iter()
-            .position(|byte| *byte == b' ')
-            .map_or(out.len(), |at| start + at);
+        let end = out[start..].iter().position(|byte| *byte == b' ').map_or(out.len(), |at| start + at);
         if end - start >= 2 {
             if kept > 0 {
                 out[kept] = b' ';
@@ -244,9 +228,7 @@ fn lowercase(text: &str, range: Range<usize>, mut emit: impl FnMut(u32, u32)) {
         if entry & SPECIAL == 0 {
             emit(unicode::lower(code, entry), entry);
         } else {
-            special_lower(table, text, begin + at, letter, |code| {
-                emit(code, table.entry(code))
-            });
+            special_lower(table, text, begin + at, letter, |code| emit(code, table.entry(code)));
         }
     }
 }
@@ -342,12 +324,7 @@ mod tests {
 
     #[test]
     fn forms_of_one_text_become_one() {
-        for text in [
-            "Café  №1",
-            "Cafe\u{301} — №1",
-            "Ca\u{ad}fé, №1",
-            "Ｃａｆé No1",
-        ] {
+        for text in ["Café  №1", "Cafe\u{301} — №1", "Ca\u{ad}fé, №1", "Ｃａｆé No1"] {
             assert_eq!(normalized(Normalization::Text, text), "café no1", "{text}");
         }
     }
@@ -359,19 +336,13 @@ mod tests {
 
     #[test]
     fn marks_without_a_letter_are_no_word() {
-        assert_eq!(
-            normalized(Normalization::Text, "\u{301}\u{fe0f} ❤\u{fe0f}"),
-            ""
-        );
+        assert_eq!(normalized(Normalization::Text, "\u{301}\u{fe0f} ❤\u{fe0f}"), "");
     }
 
     #[test]
     fn news_words_have_two_letters() {
         assert_eq!(
-            normalized(
-                Normalization::AsciiWords,
-                "A president, I said: caf\u{e9} on \u{212a}m"
-            ),
+            normalized(Normalization::AsciiWords, "A president, I said: caf\u{e9} on \u{212a}m"),
             "president said caf on km"
         );
     }

@@ -1,20 +1,108 @@
-//! Work on many pieces with many threads, until it is done or called off.
+//! Work shared among scoped threads, and the wish to stop it.
 //!
-//! Threads live for one call, so a process may fork between two calls.
+//! Threads live only as long as the call: nothing is left behind that a fork could break.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The number of threads that *wanted* means: all cores where nothing was said.
-pub fn threads(wanted: Option<usize>) -> usize {
-    wanted
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-        .max(1)
+/// Set from outside to stop a long call; the kernels look at it between small pieces of work.
+#[derive(Default)]
+pub struct Cancel(AtomicBool);
+
+/// The call was cancelled; its partial work is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl Cancel {
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.is_set() {
+            Err(Cancelled)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Run `work(worker state, task)` for every task, on up to `threads` threads; the states, in order.
+pub fn share<S: Send>(
+    threads: usize,
+    tasks: usize,
+    start: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) + Sync,
+) -> Vec<S> {
+    let next = AtomicUsize::new(0);
+    let run = || {
+        let mut state = start();
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                return state;
+            }
+            work(&mut state, task);
+        }
+    };
+    let threads = threads.clamp(1, tasks.max(1));
+    if threads == 1 {
+        return vec![run()];
+    }
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        let mut states = vec![run()];
+        for helper in helpers {
+            match helper.join() {
+                Ok(state) => states.push(state),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        states
+    })
+}
+
+/// Run `work` once for each input, each on its own thread; the results in the order of the inputs.
+pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    if inputs.len() <= 1 {
+        return inputs.into_iter().map(work).collect();
+    }
+    std::thread::scope(|scope| {
+        let work = &work;
+        let mut inputs = inputs.into_iter();
+        let first = inputs.next();
+        let helpers: Vec<_> = inputs
+            .map(|input| scope.spawn(move || work(input)))
+            .collect();
+        let mut results: Vec<T> = first.map(work).into_iter().collect();
+        for helper in helpers {
+            match helper.join() {
+                Ok(result) => results.push(result),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        results
+    })
+}
+
+/// How many threads to use: as many as asked for, or as the machine has.
+pub fn thread_count(asked: Option<usize>) -> usize {
+    let count =
+        asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    count.clamp(1, 256)
 }
 
 /// Call *work* once with each of *pieces* on *threads* threads, each of which has a state of
 /// its own; the states. Stops early when *cancel* is set.
-pub fn each<Piece, State: Send>(
+pub fn drain<Piece, State: Send>(
     pieces: impl Iterator<Item = Piece> + Send,
     threads: usize,
     cancel: &AtomicBool,
@@ -26,10 +114,7 @@ pub fn each<Piece, State: Send>(
         let mut own = state();
         while !cancel.load(Ordering::Relaxed) {
             // A poisoned lock means a panic in another thread, which the scope passes on.
-            let next = pieces
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .next();
+            let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             match next {
                 Some(piece) => work(&mut own, piece),
                 None => break,

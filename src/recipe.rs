@@ -122,6 +122,26 @@ impl Recipe {
         &counts.found
     }
 
+    /// What identifies the normalised text, or None where there is no information in it. The
+    /// different features are left in the scratch, for `different`.
+    pub fn survey(&self, text: &str, scratch: &mut Scratch, features: bool) -> Option<u128> {
+        scratch.counts.clear();
+        let ascii = self.normalization.apply(text, &mut scratch.text);
+        let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
+        if !self.cut_normalized(ascii, scratch) {
+            return None;
+        }
+        if features {
+            self.count_different(scratch);
+        }
+        Some(content)
+    }
+
+    /// The hashes of the different features that `survey` left behind.
+    pub fn different<'a>(&self, scratch: &'a Scratch) -> impl Iterator<Item = u64> + 'a {
+        scratch.counts.found.iter().map(|feature| feature.hash)
+    }
+
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
     pub fn listed(&self, text: &str, scratch: &mut Scratch) -> Vec<(u8, String, u64)> {
         let mut all = Vec::new();
@@ -130,18 +150,9 @@ impl Recipe {
             let mut words = vec![0; self.words()];
             for (kind, range) in scratch.parts.kinds.clone() {
                 for at in range {
-                    let (start, end) = (
-                        scratch.parts.starts[at] as usize,
-                        scratch.parts.ends[at] as usize,
-                    );
+                    let (start, end) = (scratch.parts.starts[at] as usize, scratch.parts.ends[at] as usize);
                     let part = String::from_utf8_lossy(&scratch.text[start..end]).into_owned();
-                    self.digest(
-                        kind,
-                        part.as_bytes(),
-                        &mut scratch.digest,
-                        &mut scratch.prefixed,
-                        &mut words,
-                    );
+                    self.digest(kind, part.as_bytes(), &mut scratch.digest, &mut scratch.prefixed, &mut words);
                     all.push((kind, part, words[0]));
                 }
             }
@@ -150,12 +161,7 @@ impl Recipe {
     }
 
     /// Write the fingerprint of weighted features to *out*; false where there are none.
-    pub fn fingerprint_of(
-        &self,
-        features: &[(&str, i64)],
-        scratch: &mut Scratch,
-        out: &mut [u64],
-    ) -> bool {
+    pub fn fingerprint_of(&self, features: &[(&str, i64)], scratch: &mut Scratch, out: &mut [u64]) -> bool {
         if features.is_empty() && self.empty == Empty::None {
             out.fill(0);
             return false;
@@ -166,22 +172,12 @@ impl Recipe {
     }
 
     /// The weight in favour of each bit, and the weight of all, for weighted features.
-    pub fn weighted_votes(
-        &self,
-        features: &[(&str, i64)],
-        scratch: &mut Scratch,
-    ) -> (Vec<i128>, i128) {
+    pub fn weighted_votes(&self, features: &[(&str, i64)], scratch: &mut Scratch) -> (Vec<i128>, i128) {
         let mut ones = vec![0i128; self.bits];
         let mut total = 0;
         let mut words = vec![0; self.words()];
         for (feature, weight) in features {
-            self.digest(
-                0,
-                feature.as_bytes(),
-                &mut scratch.digest,
-                &mut scratch.prefixed,
-                &mut words,
-            );
+            self.digest(0, feature.as_bytes(), &mut scratch.digest, &mut scratch.prefixed, &mut words);
             total += i128::from(*weight);
             for (bit, sum) in ones.iter_mut().enumerate() {
                 if words[bit / 64] >> (bit % 64) & 1 == 1 {
@@ -196,11 +192,12 @@ impl Recipe {
     /// whether it is ASCII.
     fn normalize(&self, text: &str, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
+        self.cut_normalized(ascii, scratch)
+    }
+
+    fn cut_normalized(&self, ascii: bool, scratch: &mut Scratch) -> bool {
         let informative = self.empty != Empty::None
-            || !matches!(
-                self.normalization,
-                Normalization::Text | Normalization::UnicodeWords
-            )
+            || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));
         if !informative {
             scratch.text.clear();
@@ -210,8 +207,7 @@ impl Recipe {
 
     /// Cut the normalised text into parts; false where there are none.
     fn cut(&self, ascii: bool, scratch: &mut Scratch) -> bool {
-        self.features
-            .cut(&mut scratch.text, ascii, &mut scratch.parts);
+        self.features.cut(&mut scratch.text, ascii, &mut scratch.parts);
         !scratch.parts.starts.is_empty()
     }
 
@@ -241,14 +237,7 @@ impl Recipe {
     }
 
     /// The digest of one feature, read as the words of a fingerprint.
-    fn digest(
-        &self,
-        kind: u8,
-        part: &[u8],
-        digest: &mut Vec<u8>,
-        prefixed: &mut Vec<u8>,
-        words: &mut [u64],
-    ) {
+    fn digest(&self, kind: u8, part: &[u8], digest: &mut Vec<u8>, prefixed: &mut Vec<u8>, words: &mut [u64]) {
         if self.hash == Hash::Mix {
             let hash = mix::hash(part, seed_of(kind));
             for (j, word) in words.iter_mut().enumerate() {
@@ -305,25 +294,15 @@ impl Recipe {
                 let end = range.end.min(at + BATCH);
                 if self.hash == Hash::Mix {
                     let hashes = &mut hashes[..end - at];
-                    let (starts, ends) =
-                        (&scratch.parts.starts[at..end], &scratch.parts.ends[at..end]);
+                    let (starts, ends) = (&scratch.parts.starts[at..end], &scratch.parts.ends[at..end]);
                     mix::hash_parts(&scratch.text, starts, ends, seed_of(kind), hashes);
                     votes::count_words(hashes, ones);
                 } else {
                     let mut digests = vec![0u64; words];
                     for part in at..end {
-                        let (from, to) = (
-                            scratch.parts.starts[part] as usize,
-                            scratch.parts.ends[part] as usize,
-                        );
+                        let (from, to) = (scratch.parts.starts[part] as usize, scratch.parts.ends[part] as usize);
                         let bytes = &scratch.text[from..to];
-                        self.digest(
-                            kind,
-                            bytes,
-                            &mut scratch.digest,
-                            &mut scratch.prefixed,
-                            &mut digests,
-                        );
+                        self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digests);
                         for (word, ones) in digests.iter().zip(ones.iter_mut()) {
                             votes::count(std::slice::from_ref(word), ones);
                         }
@@ -350,13 +329,7 @@ impl Recipe {
                 if keep_digests {
                     for (start, end) in starts.iter().zip(ends) {
                         let bytes = &scratch.text[*start as usize..*end as usize];
-                        self.digest(
-                            kind,
-                            bytes,
-                            &mut scratch.digest,
-                            &mut scratch.prefixed,
-                            &mut digest,
-                        );
+                        self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digest);
                         if scratch.counts.add(digest[0]) {
                             scratch.counts.digests.extend_from_slice(&digest);
                         }
@@ -381,12 +354,7 @@ impl Recipe {
         let log = |feature: &Counted| u32::BITS - feature.occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
             (Weights::LogDf, Some(frequencies)) => {
-                counts.weights.extend(
-                    counts
-                        .found
-                        .iter()
-                        .map(|f| log(f) * frequencies.weight(f.hash)),
-                );
+                counts.weights.extend(counts.found.iter().map(|f| log(f) * frequencies.weight(f.hash)));
             }
             (Weights::Set, _) => counts.weights.resize(counts.found.len(), 1),
             _ => counts.weights.extend(counts.found.iter().map(log)),
@@ -413,12 +381,7 @@ impl Recipe {
             }
         }
         let total: u64 = counts.weights.iter().map(|weight| u64::from(*weight)).sum();
-        votes::decide(
-            &ones.as_flattened()[..self.bits],
-            i128::from(total),
-            self.tie_gives_one,
-            out,
-        );
+        votes::decide(&ones.as_flattened()[..self.bits], i128::from(total), self.tie_gives_one, out);
     }
 }
 
@@ -448,8 +411,7 @@ impl Counts {
     fn start(&mut self, features: usize) {
         self.clear();
         self.places.clear();
-        self.places
-            .resize((features * 2).next_power_of_two().max(16), 0);
+        self.places.resize((features * 2).next_power_of_two().max(16), 0);
     }
 
     /// Count one occurrence; whether the feature is a new one.
@@ -460,10 +422,7 @@ impl Counts {
         loop {
             match self.places[at] {
                 0 => {
-                    self.found.push(Counted {
-                        hash,
-                        occurrences: 1,
-                    });
+                    self.found.push(Counted { hash, occurrences: 1 });
                     self.places[at] = self.found.len() as u32;
                     return true;
                 }

@@ -1,45 +1,61 @@
-//! Which instructions the kernels may use: found out once, forced by `NEARDUP_SIMD`.
+//! Which instruction set the kernels use, decided at run time.
 //!
-//! Every level gives the same bits; they differ in speed only.
+//! `NEARDUP_SIMD=scalar|avx2|avx512` asks for a level; a level that the machine does not
+//! have is never used. All levels give the same answers, bit for bit.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
 pub enum Level {
-    Scalar = 1,
-    Avx2 = 2,
-    Avx512 = 3,
+    Scalar,
+    Avx2,
+    Avx512,
 }
 
-/// 0 stands for "not looked at yet".
-static LEVEL: AtomicU8 = AtomicU8::new(0);
+const UNREAD: u8 = u8::MAX;
+static CURRENT: AtomicU8 = AtomicU8::new(UNREAD);
 
-/// The level in force.
+/// The level in use: what the environment asks for, or the best the machine has.
 pub fn level() -> Level {
-    match LEVEL.load(Ordering::Relaxed) {
-        1 => Level::Scalar,
-        2 => Level::Avx2,
-        3 => Level::Avx512,
+    match CURRENT.load(Ordering::Relaxed) {
+        0 => Level::Scalar,
+        1 => Level::Avx2,
+        2 => Level::Avx512,
         _ => {
-            let wanted = std::env::var("NEARDUP_SIMD").ok();
-            let found = wanted
-                .and_then(|name| parse(&name))
-                .map_or_else(best, |level| level.min(best()));
-            LEVEL.store(found as u8, Ordering::Relaxed);
-            found
+            let asked = std::env::var("NEARDUP_SIMD").unwrap_or_default();
+            let level = parse(&asked).unwrap_or(Level::Avx512).min(detected());
+            CURRENT.store(level as u8, Ordering::Relaxed);
+            level
         }
     }
 }
 
-/// Force a level; a machine without it keeps its best one. The level then in force.
-pub fn set_level(level: Level) -> Level {
-    let level = level.min(best());
-    LEVEL.store(level as u8, Ordering::Relaxed);
-    level
+/// Use `name` from now on, or the best the machine has below it; "" asks the environment again.
+pub fn set_level(name: &str) -> Result<(), String> {
+    let value = match parse(name) {
+        Some(level) => level.min(detected()) as u8,
+        None if name.is_empty() => UNREAD,
+        None => {
+            return Err(format!(
+                "unknown SIMD level {name:?}; known: scalar, avx2, avx512"
+            ));
+        }
+    };
+    CURRENT.store(value, Ordering::Relaxed);
+    Ok(())
 }
 
-pub fn parse(name: &str) -> Option<Level> {
+impl Level {
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Scalar => "scalar",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+}
+
+fn parse(name: &str) -> Option<Level> {
     match name {
         "scalar" => Some(Level::Scalar),
         "avx2" => Some(Level::Avx2),
@@ -48,16 +64,8 @@ pub fn parse(name: &str) -> Option<Level> {
     }
 }
 
-pub fn name(level: Level) -> &'static str {
-    match level {
-        Level::Scalar => "scalar",
-        Level::Avx2 => "avx2",
-        Level::Avx512 => "avx512",
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
-fn best() -> Level {
+fn detected() -> Level {
     let avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
@@ -72,14 +80,16 @@ fn best() -> Level {
         && is_x86_feature_detected!("avx512bitalg")
         && is_x86_feature_detected!("avx512vpopcntdq")
         && is_x86_feature_detected!("gfni");
-    match (avx512, avx2) {
-        (true, _) => Level::Avx512,
-        (false, true) => Level::Avx2,
-        _ => Level::Scalar,
+    if avx512 {
+        Level::Avx512
+    } else if avx2 {
+        Level::Avx2
+    } else {
+        Level::Scalar
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn best() -> Level {
+fn detected() -> Level {
     Level::Scalar
 }

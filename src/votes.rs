@@ -108,19 +108,9 @@ fn weigh_plain(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
 }
 
 /// Set the bits of *out* that *total* votes without weights favour.
-pub fn decide_counts(
-    ones: &[[u32; 64]],
-    total: usize,
-    tie_gives_one: bool,
-    bits: usize,
-    out: &mut [u64],
-) {
+pub fn decide_counts(ones: &[[u32; 64]], total: usize, tie_gives_one: bool, bits: usize, out: &mut [u64]) {
     // Twice the ones exceed (or reach) the total where the ones reach this.
-    let least = if tie_gives_one {
-        total.div_ceil(2)
-    } else {
-        total / 2 + 1
-    };
+    let least = if tie_gives_one { total.div_ceil(2) } else { total / 2 + 1 };
     match u32::try_from(least) {
         Ok(least) => {
             for (word, ones) in out.iter_mut().zip(ones) {
@@ -142,9 +132,7 @@ fn at_least(ones: &[u32; 64], least: u32) -> u64 {
     if let Some(cpu) = Avx512::in_force() {
         return cpu.at_least(ones, least);
     }
-    ones.iter()
-        .enumerate()
-        .fold(0, |word, (bit, sum)| word | u64::from(*sum >= least) << bit)
+    ones.iter().enumerate().fold(0, |word, (bit, sum)| word | u64::from(*sum >= least) << bit)
 }
 
 /// Set the bits of *out* that the votes favour.
@@ -171,11 +159,7 @@ mod tests {
         let (mut ones, mut sums) = ([0u32; 64], [0u64; 64]);
         count(&hashes, &mut ones);
         weigh(&hashes, &vec![1; 1000], &mut sums);
-        assert!(
-            ones.iter()
-                .zip(&sums)
-                .all(|(one, sum)| u64::from(*one) == *sum)
-        );
+        assert!(ones.iter().zip(&sums).all(|(one, sum)| u64::from(*one) == *sum));
     }
 
     #[test]

@@ -1,19 +1,23 @@
 """Writes src/unicode_table.rs: what the core knows of every code point.
 
-Needs `unicodedata2==18.0.0` (categories, normalisation) and takes the lower-case mappings
-of the running interpreter. The table is checked in, so that neither the compiler's nor the
-interpreter's Unicode version can change a bit of a fingerprint.
+Needs `unicodedata2==18.0.0` (categories, names, normalisation). Lower case is what the running
+interpreter says; letters that it does not know yet are paired by their names. The table is
+checked in, so that neither the compiler's nor the interpreter's Unicode version can change a
+bit of a fingerprint.
 
     python tools/unicode_table.py > src/unicode_table.rs
 """
 
 import sys
+import unicodedata
+from collections import Counter
 
 import unicodedata2 as ucd
 
 CJK = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xAC00, 0xD7AF), (0x20000, 0x3FFFF))
 WORD, MARK, IS_CJK, FORMAT, UNSTABLE, SPECIAL, CASED, IGNORABLE = (1 << bit for bit in range(8))
 SPECIAL_LOWER = {0x0130, 0x03A3}  # two code points long; depends on its neighbours
+MAX_DELTAS = 250  # an entry has 8 bits for the number of one
 MID_LETTERS = {
     0x27,
     0x2E,
@@ -58,15 +62,36 @@ def _kind(letter: str) -> tuple[bool, bool, bool]:
     return _is_word(letter), ucd.category(letter)[0] == "M", in_cjk
 
 
+def lower(letter: str) -> str:
+    """The lower case of *letter*: of its name where it is younger than the interpreter."""
+    if ucd.category(letter) != "Lu" or unicodedata.category(letter) != "Cn":
+        return letter.lower()
+    name = ucd.name(letter)
+    try:
+        return str(ucd.lookup(name.replace("CAPITAL", "SMALL")))
+    except KeyError:
+        raise SystemExit(f"no lower case is known of {name}; run this with a younger Python") from None
+
+
+def stable_delta(code: int, second: set[int]) -> int | None:
+    """How far the lower case of the NFKC of *code* is away, where that is one letter of the same kind."""
+    letter = chr(code)
+    stable = ucd.normalize("NFKC", letter)
+    if len(stable) != 1 or _joins(stable, second) or _kind(stable) != _kind(letter):
+        return None
+    return None if ord(stable) in SPECIAL_LOWER else ord(lower(stable)) - code
+
+
 def main() -> None:
     second = composes_backwards()
-    deltas = [
-        0,
-        *sorted(
-            {ord(chr(code).lower()) - code for code in range(sys.maxunicode + 1) if code not in SPECIAL_LOWER}
-            - {0}
-        ),
-    ]
+    codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    own = {code: 0 if code in SPECIAL_LOWER else ord(lower(chr(code))) - code for code in codes}
+    deltas = [0, *sorted(set(own.values()) - {0})]
+    unstable = {code for code in codes if code in second or ucd.normalize("NFKC", chr(code)) != chr(code)}
+    # There is room for the commonest ones: whole ranges, such as full-width letters, come first.
+    ways = Counter(stable_delta(code, second) for code in sorted(unstable - second))
+    more = [delta for delta, _ in ways.most_common() if delta is not None and delta not in deltas]
+    deltas += more[: MAX_DELTAS - len(deltas)]
     runs: list[tuple[int, int]] = []
     for code in range(sys.maxunicode + 1):
         letter = chr(code)
@@ -80,34 +105,25 @@ def main() -> None:
             flags |= IS_CJK
         if category == "Cf":
             flags |= FORMAT
-        if code in second or (not 0xD800 <= code <= 0xDFFF and ucd.normalize("NFKC", letter) != letter):
+        if code in unstable:
             flags |= UNSTABLE
         if category in ("Lu", "Ll", "Lt") or letter.islower() or letter.isupper():
             flags |= CASED
         if category in ("Mn", "Me", "Cf", "Lm", "Sk") or code in MID_LETTERS:
             flags |= IGNORABLE
-        delta = 0
         if code in SPECIAL_LOWER:
             flags |= SPECIAL
-        else:
-            lower = letter.lower()
-            assert len(lower) == 1, hex(code)
-            delta = ord(lower) - code
-        text_delta = delta
+        delta = text_delta = own.get(code, 0)
         if flags & UNSTABLE and code not in second:
             stable = ucd.normalize("NFKC", letter)
+            candidate = stable_delta(code, second)
             if not any(_joins(part, second) or _is_word(part) for part in stable) and not flags & (
                 WORD | FORMAT
             ):
                 flags &= ~UNSTABLE  # becomes a space, whatever it decomposes to
-            elif len(stable) == 1 and not _joins(stable, second) and _kind(stable) == _kind(letter):
-                candidate = ord(stable.lower()[0]) - code
-                if len(stable.lower()) == 1 and ord(stable) not in SPECIAL_LOWER:
-                    if candidate not in deltas and len(deltas) < 250:
-                        deltas.append(candidate)
-                    if candidate in deltas:
-                        text_delta = candidate
-                        flags &= ~(UNSTABLE | SPECIAL)
+            elif candidate in deltas:
+                text_delta = candidate
+                flags &= ~(UNSTABLE | SPECIAL)
         entry = (
             flags | ucd.combining(letter) << 8 | deltas.index(delta) << 16 | deltas.index(text_delta) << 24
         )

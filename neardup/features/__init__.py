@@ -6,10 +6,12 @@ says the same in plain Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from neardup.errors import InvalidValue
+from neardup.features.ballots import ABSTAIN, SIMHASH_1, SIMHASH_2, Ballot
+from neardup.features.shingles import char_shingles, clean_set, tokens, word_shingles
 from neardup.registry import Registry
 
 MAX_RUN = 64
@@ -21,10 +23,14 @@ class Part:
 
     name: str
     summary: str
+    cut: Callable[[str], list[str]] | None = None
+    """Features that are cut here and not in the core."""
+    ballot: Ballot | None = None
+    """Weights that are summed here and not in the core."""
 
 
-def _rows(kind: str, rows: dict[str, str]) -> Registry[Part]:
-    parts = [Part(name, summary) for name, summary in rows.items()]
+def _rows(kind: str, rows: dict[str, str], ballots: Mapping[str, Ballot] | None = None) -> Registry[Part]:
+    parts = [Part(name, summary, ballot=(ballots or {}).get(name)) for name, summary in rows.items()]
     return Registry(kind, {part.name: lambda part=part: part for part in parts})
 
 
@@ -50,7 +56,12 @@ WEIGHTS = _rows(
         "log-df": "as log, times a weight that falls with the feature's document frequency: 32 up to "
         "max(16, isqrt(documents) // 3) documents, less by a factor sqrt(2) a doubling, 0 for a feature "
         "of one document; without a fitted table the same as log",
+        "simhash-2": "as count; given weights as simhash 2.x has them: a plain feature repeats the weight "
+        "before it, a negative integer only lowers the total, other numbers are added in float64",
+        "simhash-1": "as count; given weights as simhash 1.x has them: numbers are added in float64",
+        "abstain": "as count; the zeros before the first 1 of a hash do not vote",
     },
+    {"simhash-2": SIMHASH_2, "simhash-1": SIMHASH_1, "abstain": ABSTAIN},
 )
 
 
@@ -59,6 +70,21 @@ def _counted(name: str, summary: str) -> Callable[[str], Part]:
         if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= MAX_RUN:
             raise InvalidValue(f"features '{name}:{argument}': write {name}:N with N from 1 to {MAX_RUN}")
         return Part(f"{name}:{int(argument)}", summary.replace("N", argument))
+
+    return part
+
+
+def _shingles(name: str, summary: str, cut: Callable[..., list[str]]) -> Callable[[str], Part]:
+    def part(argument: str) -> Part:
+        count, _, clean = argument.partition(":")
+        if not count.isascii() or not count.isdigit():
+            raise InvalidValue(f"features '{name}:{argument}': write {name}:N or {name}:N:CLEAN")
+        characters = clean_set(clean)
+        return Part(
+            f"{name}:{argument}",
+            summary.replace("N", count) + (f" after removing {characters}" if characters else ""),
+            lambda text: cut(text, int(count), characters),
+        )
 
     return part
 
@@ -73,6 +99,12 @@ FEATURES: Registry[Part] = Registry(
             "words, CJK characters, pairs of CJK characters, and runs of N other characters, "
             "each kind with a hash of its own",
         ),
+        # For compatibility, cut in Python.
+        "tokens": lambda: Part(
+            "tokens", "what stands between white space, as the HTM encoder splits", tokens
+        ),
+        "pbtk-chars": _shingles("pbtk-chars", "runs of N characters as pbtk cuts them", char_shingles),
+        "pbtk-words": _shingles("pbtk-words", "runs of N words as pbtk cuts them", word_shingles),
         "vector": lambda: Part("vector", "the numbers of a vector, such as an embedding"),
     },
 )

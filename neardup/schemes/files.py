@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -22,7 +23,12 @@ else:
 MAGIC: Final = b"NDSCHEME"
 VERSION: Final = 1
 _HEAD: Final = struct.Struct("<8sIIQ")  # magic, version, length of the TOML, length of the table
+_CHECK_SIZE: Final = 16
 _FACTS: Final = {item.name for item in fields(Scheme)} - {"key", "frequencies"}
+
+
+def _check(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECK_SIZE).digest()
 
 
 def to_toml(scheme: Scheme) -> str:
@@ -41,9 +47,9 @@ def write(scheme: Scheme, path: str | os.PathLike[str]) -> None:
             file.write(text)
         else:
             table = scheme.frequencies.to_bytes()
-            file.write(_HEAD.pack(MAGIC, VERSION, len(text), len(table)))
-            file.write(text)
-            file.write(table)
+            content = _HEAD.pack(MAGIC, VERSION, len(text), len(table)) + text + table
+            file.write(content)
+            file.write(_check(content))
 
 
 def read(path: str | os.PathLike[str], key: str | None = None) -> Scheme:
@@ -60,12 +66,14 @@ def read(path: str | os.PathLike[str], key: str | None = None) -> Scheme:
             raise InvalidValue(
                 f"scheme file {shown!r} has format version {version}; this neardup reads up to {VERSION}"
             )
-        if version == 0 or _HEAD.size + text_size + table_size != len(data):
+        if version == 0 or _HEAD.size + text_size + table_size + _CHECK_SIZE != len(data):
             raise DamagedFile(f"scheme file {shown!r} is damaged: its lengths do not fit its size")
-        body = data[_HEAD.size :]
-        data = body[:text_size]
+        content, check = data[:-_CHECK_SIZE], data[-_CHECK_SIZE:]
+        if _check(content) != check:
+            raise DamagedFile(f"scheme file {shown!r} is damaged: its checksum does not match")
+        data = content[_HEAD.size : _HEAD.size + text_size]
         try:
-            table = _native.Frequencies.from_bytes(body[text_size:])
+            table = _native.Frequencies.from_bytes(content[_HEAD.size + text_size :])
         except ValueError as error:
             raise DamagedFile(f"scheme file {shown!r}: {error}") from None
     return _from_toml(data, shown, key, table)

@@ -17,13 +17,15 @@ from itertools import islice
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from neardup import _native
 from neardup.errors import InvalidType, InvalidValue, NeardupError
-from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS
+from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part, ballots
 from neardup.features.vector import fingerprint_vectors
 from neardup.fingerprints import FORMS, Fingerprints, check_bits
 from neardup.hashes import HASHES
+from neardup.schemes.selections import SELECTIONS, Select
 
 FORMAT: Final = 1  # raised when the same fields begin to mean other bits
 BATCH: Final = 10_000
@@ -120,7 +122,7 @@ class Scheme:
         if self.key is not None and (not isinstance(self.key, str) or len(self.key) < 8):
             raise InvalidValue("the key must be a str of 8 characters or more")
         if self.select != "sign":
-            _top_of(self.select, self.bits)
+            _selection(self.select, self.bits)
         if self.frequencies is not None and self.weights != "log-df":
             raise InvalidValue(f"weights {self.weights!r} use no document frequencies; use log-df")
 
@@ -166,7 +168,7 @@ class Scheme:
         parts["select"] = f"{self.select}: " + (
             "a bit is set when more weight is for it than against it"
             if self.select == "sign"
-            else "the bits with most weight for them are set; of equal ones the lower"
+            else SELECTIONS[self.select.partition(":")[0]].summary
         )
         parts["form"] = self.form
         if self.key is not None:
@@ -178,11 +180,12 @@ class Scheme:
         return parts
 
     @cached_property
-    def _recipe(self) -> _native.Recipe:
+    def recipe(self) -> _native.Recipe:
+        """The scheme as the core runs it."""
         return _native.Recipe(
             normalize=self.normalize,
-            features=FEATURES.part(self.features).name,
-            weights=self.weights,
+            features="words:1" if self._features.cut else self._features.name,
+            weights="count" if self._weights.ballot else self.weights,
             hash=self.hash,
             key=None if self.key is None else self.key.encode(),
             bits=self.bits,
@@ -192,6 +195,20 @@ class Scheme:
             empty=self.empty,
             frequencies=self.frequencies,
         )
+
+    @cached_property
+    def _features(self) -> Part:
+        return FEATURES.part(self.features)
+
+    @cached_property
+    def _weights(self) -> Part:
+        return WEIGHTS.part(self.weights)
+
+    @cached_property
+    def _direct(self) -> bool:
+        """Whether the core takes a text to its fingerprint in one go."""
+        ballot = self._weights.ballot
+        return self.select == "sign" and not self._features.cut and (ballot is None or ballot.plain([1]))
 
     # --- what it does ----------------------------------------------------------------------------------
 
@@ -205,16 +222,36 @@ class Scheme:
         True
         """
         self._needs_text()
-        if isinstance(document, str):
-            if self.select != "sign":
-                return self._top([(text, 1) for _, text, _ in self._recipe.features(document)])
-            words = self._recipe.fingerprint_one(document)
-        else:
-            weighted = weighted_features(document)
-            if self.select != "sign":
-                return self._top(weighted)
-            words = self._recipe.fingerprint_of_features(weighted)
-        return None if words is None else sum(word << 64 * at for at, word in enumerate(words))
+        if not isinstance(document, str):
+            return self._of_features(document)
+        if not self._direct:
+            return self._of_features(self._cut(document) or ([""] if self.empty == "feature" else []))
+        return _joined(self.recipe.fingerprint_one(document))
+
+    def _cut(self, text: str) -> list[str]:
+        if self._features.cut:
+            return self._features.cut(self.recipe.normalized(text))
+        return [feature for _, feature, _ in self.recipe.features(text)]
+
+    def _of_features(self, features: Features) -> int | None:
+        ballot = self._weights.ballot
+        weighted = weighted_features(features) if ballot is None else ballot.pairs(features)
+        if not weighted and self.empty == "none":
+            return None
+        if self.select != "sign":
+            return sum(1 << bit for bit in self.selected(self.recipe.votes(weighted)))
+        if ballot is not None:
+            weights = [weight for _, weight in weighted]
+            if not ballot.plain(weights):
+                tie_gives_one = self.tie == "one"
+                return ballots.fingerprint(self._hash_bits(weighted), weights, ballot, tie_gives_one)
+            weighted = weighted_features(weighted)
+        return _joined(self.recipe.fingerprint_of_features(weighted))
+
+    def _hash_bits(self, weighted: list[tuple[str, Any]]) -> ballots.Bits:
+        """A row of bits for each feature, lowest first."""
+        rows = [self.recipe.votes([(_encodable(feature), 1)]) > 0 for feature, _ in weighted]
+        return np.array(rows, dtype=bool).reshape(-1, self.bits)
 
     def fingerprints(self, documents: Any, *, threads: int | None = None) -> Fingerprints:
         """The fingerprints of many documents: a list or any iterable of texts (or of features), an Arrow
@@ -237,11 +274,11 @@ class Scheme:
         return Fingerprints(words, bits=self.bits, valid=valid, digest=self.digest)
 
     def _batch(self, batch: Any, threads: int | None) -> tuple[Any, Any]:
-        if self.select == "sign":
+        if self._direct:
             if not isinstance(batch, list):
-                return self._recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
+                return self.recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
             if all(isinstance(item, str) for item in batch):
-                return self._recipe.fingerprints_of_strings(batch, threads)
+                return self.recipe.fingerprints_of_strings(batch, threads)
         items = batch if isinstance(batch, list) else batch.to_pylist()
         prints = Fingerprints.of(
             (None if item is None else self.fingerprint(item) for item in items), self.bits
@@ -271,9 +308,9 @@ class Scheme:
                 f"scheme {self.name!r} has weights {self.weights!r}, which use no document frequencies"
             )
         if isinstance(batch, list):
-            self._recipe.count_strings(batch, table, threads)
+            self.recipe.count_strings(batch, table, threads)
         else:
-            self._recipe.count_arrow(arrow_chunk(batch), table, threads)
+            self.recipe.count_arrow(arrow_chunk(batch), table, threads)
 
     def __add__(self, other: Scheme) -> Scheme:
         """Two schemes fitted on parts of a collection, as if fitted on the whole."""
@@ -281,10 +318,7 @@ class Scheme:
             return NotImplemented
         if self.frequencies is None or other.frequencies is None:
             raise InvalidValue("only fitted schemes can be added; call fit first")
-        if (
-            replace(self, frequencies=None, name="").digest
-            != replace(other, frequencies=None, name="").digest
-        ):
+        if replace(self, frequencies=None).digest != replace(other, frequencies=None).digest:
             raise InvalidValue(
                 f"cannot add schemes {self.name!r} and {other.name!r}: they differ in more than their tables"
             )
@@ -299,30 +333,41 @@ class Scheme:
     def votes(self, features: Features) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Weight for minus weight against, a bit at a time, lowest bit first."""
         self._needs_text()
-        return self._recipe.votes(weighted_features(features))
+        return self.recipe.votes(weighted_features(features))
+
+    def votes_of_bytes(self, features: Iterable[tuple[bytes, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The same for features that need not be text."""
+        pairs = list(features)
+        row, size = HASHES.part(self.hash), (self.bits + 7) // 8
+        length = row.bits // 8 if self.digest_slice == "last" and row.bits else size
+        key = None if self.key is None else self.key.encode()
+        digests = [row.digest(feature, length, key)[-size:] for feature, _ in pairs]
+        if self.bit_order == "little":
+            digests = [digest[::-1] for digest in digests]
+        return ballots.plain_votes(ballots.digest_bits(digests, self.bits), [weight for _, weight in pairs])
+
+    def selected(self, votes: npt.NDArray[Any]) -> list[int]:
+        """The bits that *votes* set, lowest first."""
+        if self.select == "sign":
+            return [int(bit) for bit in np.flatnonzero(votes >= 0 if self.tie == "one" else votes > 0)]
+        choose, count = _selection(self.select, self.bits)
+        return sorted(int(bit) for bit in choose(votes, count))
 
     def normalized(self, text: str) -> str:
         """The text as features are cut from it."""
         self._needs_text()
-        return self._recipe.normalized(_text(text))
+        return self.recipe.normalized(_text(text))
 
     def feature_list(self, text: str) -> list[tuple[int, str, int]]:
         """Every feature of a text in order: its kind, its text, its 64-bit hash."""
         self._needs_text()
-        return self._recipe.features(_text(text))
+        return self.recipe.features(_text(text))
 
     def save(self, path: Any) -> None:
         """Write it to a file that `nd.scheme` reads: TOML, with the table behind it where it is fitted."""
         from neardup.schemes.files import write
 
         write(self, path)
-
-    def _top(self, weighted: list[tuple[str, int]]) -> int | None:
-        if not weighted and self.empty == "none":
-            return None
-        votes = self._recipe.votes(weighted)
-        order = np.argsort(-votes, kind="stable")[: _top_of(self.select, self.bits)]
-        return sum(1 << int(bit) for bit in order)
 
     def _needs_text(self) -> None:
         if self.features == "vector":
@@ -344,11 +389,16 @@ def _seed_of(hash: str) -> int:
     return int(seed)
 
 
-def _top_of(select: str, bits: int) -> int:
+def _selection(select: str, bits: int) -> tuple[Select, int]:
     name, _, count = select.partition(":")
-    if name != "top" or not count.isascii() or not count.isdigit() or not 1 <= int(count) < bits:
-        raise InvalidValue(f"select {select!r} is neither 'sign' nor 'top:N' with N from 1 to {bits - 1}")
-    return int(count)
+    if name not in SELECTIONS or not count.isascii() or not count.isdigit() or not 1 <= int(count) < bits:
+        known = ", ".join(f"'{known}:N'" for known in SELECTIONS)
+        raise InvalidValue(f"select {select!r} is neither 'sign' nor {known} with N from 1 to {bits - 1}")
+    return SELECTIONS[name].choose, int(count)
+
+
+def _joined(words: list[int] | None) -> int | None:
+    return None if words is None else sum(word << 64 * at for at, word in enumerate(words))
 
 
 def weighted_features(features: Features) -> list[tuple[str, int]]:

@@ -55,19 +55,10 @@ pub(super) fn eight_windows(text: &[u8], at: usize, shuffle: __m512i) -> __m512i
 /// The hashes of the parts `text[starts[i]..ends[i]]`, one after the other into *out*.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
-    assert!(
-        starts.len() == out.len() && ends.len() == out.len(),
-        "a start and an end per hash"
-    );
+    assert!(starts.len() == out.len() && ends.len() == out.len(), "a start and an end per hash");
     let farthest = ends.iter().max().map_or(0, |end| *end as usize);
-    assert!(
-        text.len() >= farthest + PADDING,
-        "parts stand in a padded text"
-    );
-    let (seed, gamma) = (
-        _mm512_set1_epi64(seed as i64),
-        _mm512_set1_epi64(GAMMA as i64),
-    );
+    assert!(text.len() >= farthest + PADDING, "parts stand in a padded text");
+    let (seed, gamma) = (_mm512_set1_epi64(seed as i64), _mm512_set1_epi64(GAMMA as i64));
     let eight = _mm512_set1_epi64(8);
     for ((starts, ends), out) in starts.chunks(8).zip(ends.chunks(8)).zip(out.chunks_mut(8)) {
         let lanes = ((1u32 << out.len()) - 1) as __mmask8;
@@ -78,10 +69,7 @@ pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mu
                 _mm256_maskz_loadu_epi32(lanes, ends.as_ptr().cast()),
             )
         };
-        assert!(
-            _mm256_cmpgt_epu32_mask(starts, ends) == 0,
-            "a part begins before it ends"
-        );
+        assert!(_mm256_cmpgt_epu32_mask(starts, ends) == 0, "a part begins before it ends");
         let (start, end) = (_mm512_cvtepu32_epi64(starts), _mm512_cvtepu32_epi64(ends));
         let length = _mm512_sub_epi64(end, start);
         let mut x = _mm512_add_epi64(seed, _mm512_mullo_epi64(length, gamma));

@@ -28,16 +28,8 @@ pub struct State {
 ///
 /// *text* is valid UTF-8 and `state.at` is the beginning of a character. Without *tables* a block
 /// that is not ASCII ends the run, and nothing needs to be valid.
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt"
-)]
-pub fn run(
-    rules: Rules,
-    text: &[u8],
-    tables: Option<&Tables>,
-    state: &mut State,
-    out: &mut Vec<u8>,
-) -> bool {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
     match rules {
         Rules::Text => blocks::<{ Rules::Text as u8 }>(text, tables, state, out),
         Rules::WordChars => blocks::<{ Rules::WordChars as u8 }>(text, tables, state, out),
@@ -45,15 +37,8 @@ pub fn run(
     }
 }
 
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt"
-)]
-fn blocks<const RULES: u8>(
-    text: &[u8],
-    tables: Option<&Tables>,
-    state: &mut State,
-    out: &mut Vec<u8>,
-) -> bool {
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+fn blocks<const RULES: u8>(text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
     let space = _mm512_set1_epi8(b' ' as i8);
     out.reserve(text.len() - state.at + 64);
     let mut in_word = u64::from(state.in_word);
@@ -94,20 +79,10 @@ fn blocks<const RULES: u8>(
         } else if RULES == Rules::WordChars as u8 {
             keep &= word;
         }
-        high |= above
-            & if RULES == Rules::Lower as u8 {
-                keep
-            } else {
-                word
-            };
+        high |= above & if RULES == Rules::Lower as u8 { keep } else { word };
         // SAFETY: at most `size` bytes are kept of as many read, and there was room for all
         // that was left to read and 64 more.
-        unsafe {
-            _mm512_storeu_si512(
-                end.add(written).cast(),
-                _mm512_maskz_compress_epi8(keep, new),
-            )
-        };
+        unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(keep, new)) };
         written += keep.count_ones() as usize;
         at += size;
     }
@@ -146,9 +121,7 @@ struct Found {
 /// What becomes of the characters outside ASCII in *block*, whose *bytes* are those *above* 0x7f
 /// and others.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Tables) -> Found {
     let at_least = |low: u8| _mm512_mask_cmpge_epu8_mask(above, bytes, _mm512_set1_epi8(low as i8));
     let (from_two, from_three, from_four) = (at_least(0xc0), at_least(0xe0), at_least(0xf0));
@@ -158,12 +131,7 @@ fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Table
     let size = block.len().min(cut.trailing_zeros() as usize);
     let keep = u64::MAX >> (64 - size);
     let (two, three) = (two & keep, three & keep);
-    let mut found = Found {
-        new,
-        word: 0,
-        size,
-        slow: from_four & keep,
-    };
+    let mut found = Found { new, word: 0, size, slow: from_four & keep };
     if found.slow == 0 && two != 0 {
         pairs(block, bytes, two, tables, &mut found);
     }
@@ -175,9 +143,7 @@ fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Table
 
 /// Characters of two bytes, which begin at *leads*.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 fn pairs(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut Found) {
     let second = moved(1, bytes);
     let six = _mm512_set1_epi8(0x3f);
@@ -191,12 +157,7 @@ fn pairs(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut 
         let these = _mm512_mask_cmpeq_epi8_mask(left, pair, _mm512_set1_epi8(lead as i8));
         let table = tables.pairs[usize::from(lead >> 1 & 15)].as_ptr();
         // SAFETY: a table is 128 bytes.
-        let (low, high) = unsafe {
-            (
-                _mm512_loadu_si512(table.cast()),
-                _mm512_loadu_si512(table.add(64).cast()),
-            )
-        };
+        let (low, high) = unsafe { (_mm512_loadu_si512(table.cast()), _mm512_loadu_si512(table.add(64).cast())) };
         entries = _mm512_mask_mov_epi8(entries, these, _mm512_permutex2var_epi8(low, index, high));
         left &= !these;
     }
@@ -210,9 +171,7 @@ fn pairs(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut 
 
 /// Characters of three bytes, which begin at *leads*.
 #[inline]
-#[target_feature(
-    enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt"
-)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 fn threes(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut Found) {
     let (second, third) = (moved(1, bytes), moved(2, bytes));
     let four = _mm512_and_si512(bytes, _mm512_set1_epi8(15));

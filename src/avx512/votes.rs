@@ -20,10 +20,7 @@ impl Counter {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
     fn new() -> Counter {
-        Counter {
-            bytes: _mm512_setzero_si512(),
-            sums: [_mm512_setzero_si512(); 4],
-        }
+        Counter { bytes: _mm512_setzero_si512(), sums: [_mm512_setzero_si512(); 4] }
     }
 
     /// Count the bits of eight hashes.
@@ -111,17 +108,8 @@ pub(super) fn load(words: &[u64]) -> __m512i {
 /// of the first *windows* runs of *width* bytes of *text* have each bit; false, with nothing
 /// done, for more words than there are variants of.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
-pub fn count_windows(
-    text: &[u8],
-    windows: usize,
-    width: usize,
-    seed: u64,
-    ones: &mut [[u32; 64]],
-) -> bool {
-    assert!(
-        width >= 1 && text.len() >= windows + width + PADDING - 1,
-        "windows stand in a padded text"
-    );
+pub fn count_windows(text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) -> bool {
+    assert!(width >= 1 && text.len() >= windows + width + PADDING - 1, "windows stand in a padded text");
     match ones.len() {
         1 => windows_in::<1>(text, windows, width, seed, ones),
         2 => windows_in::<2>(text, windows, width, seed, ones),
@@ -132,13 +120,7 @@ pub fn count_windows(
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
-fn windows_in<const WORDS: usize>(
-    text: &[u8],
-    windows: usize,
-    width: usize,
-    seed: u64,
-    ones: &mut [[u32; 64]],
-) {
+fn windows_in<const WORDS: usize>(text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) {
     let mut counters = [Counter::new(); WORDS];
     let start = _mm512_set1_epi64(seed.wrapping_add(GAMMA.wrapping_mul(width as u64)) as i64);
     let whole = window_shuffle(8);
@@ -154,15 +136,8 @@ fn windows_in<const WORDS: usize>(
                 x = finish(_mm512_xor_si512(x, eight_windows(text, at + from, whole)));
                 from += 8;
             }
-            let hash = finish(_mm512_xor_si512(
-                x,
-                eight_windows(text, at + last_from, last),
-            ));
-            let lanes = if stop - at >= 8 {
-                0xff
-            } else {
-                (1u8 << (stop - at)) - 1
-            };
+            let hash = finish(_mm512_xor_si512(x, eight_windows(text, at + last_from, last)));
+            let lanes = if stop - at >= 8 { 0xff } else { (1u8 << (stop - at)) - 1 };
             counters[0].add(_mm512_maskz_mov_epi64(lanes, hash));
             for (j, counter) in counters.iter_mut().enumerate().skip(1) {
                 let step = _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64);
@@ -219,10 +194,7 @@ fn weigh_planes<const PLANES: usize>(hashes: &[u64], weights: &[u32], ones: &mut
                 }
             }
             for (plane, bytes) in bytes.into_iter().enumerate() {
-                let mut counter = Counter {
-                    bytes,
-                    sums: [_mm512_setzero_si512(); 4],
-                };
+                let mut counter = Counter { bytes, sums: [_mm512_setzero_si512(); 4] };
                 counter.flush();
                 let shift = _mm_cvtsi32_si128(plane as i32);
                 for (sum, part) in sums.iter_mut().zip(counter.sums) {
@@ -231,11 +203,7 @@ fn weigh_planes<const PLANES: usize>(hashes: &[u64], weights: &[u32], ones: &mut
             }
         }
         let mut flat = [0u32; 64];
-        Counter {
-            bytes: _mm512_setzero_si512(),
-            sums,
-        }
-        .finish(&mut flat);
+        Counter { bytes: _mm512_setzero_si512(), sums }.finish(&mut flat);
         for (one, sum) in ones.iter_mut().zip(flat) {
             *one += u64::from(sum);
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
+use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::texts::{ArrowChunk, Texts, strings};
 use crate::features::Features;
@@ -15,10 +15,9 @@ use crate::hash::Hash;
 use crate::normalize::Normalization;
 use crate::parallel;
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
-use crate::simd;
 
 /// Above this many bytes of text a call looks for Ctrl-C.
-const LONG: usize = 1 << 20;
+pub(super) const LONG: usize = 1 << 20;
 /// Bytes of text that a thread takes at a time.
 const PIECE: usize = 1 << 16;
 
@@ -26,13 +25,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeRecipe>()?;
     module.add_class::<NativeFrequencies>()?;
     module.add_function(wrap_pyfunction!(digest, module)?)?;
-    module.add_function(wrap_pyfunction!(simd_level, module)?)?;
-    module.add_function(wrap_pyfunction!(set_simd, module)?)?;
     Ok(())
 }
 
 /// How many texts make a piece of work.
-fn piece_of(texts: &Texts<'_>) -> usize {
+pub(super) fn piece_of(texts: &Texts<'_>) -> usize {
     let mean = texts.bytes / texts.items.len().max(1) + 1;
     (PIECE / mean).clamp(1, 1024)
 }
@@ -40,16 +37,13 @@ fn piece_of(texts: &Texts<'_>) -> usize {
 type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
-pub struct NativeRecipe(Recipe);
+pub struct NativeRecipe(pub(super) Recipe);
 
 #[pymethods]
 impl NativeRecipe {
     #[new]
     #[pyo3(signature = (*, normalize, features, weights, hash, key, bits, digest_slice, bit_order, tie, empty, frequencies))]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "one for each fact of a scheme, by name"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "one for each fact of a scheme, by name")]
     fn new(
         normalize: &str,
         features: &str,
@@ -63,11 +57,9 @@ impl NativeRecipe {
         empty: &str,
         frequencies: Option<PyRef<'_, NativeFrequencies>>,
     ) -> PyResult<NativeRecipe> {
-        let unknown =
-            |kind: &str, name: &str| PyValueError::new_err(format!("unknown {kind} {name:?}"));
+        let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
         Ok(NativeRecipe(Recipe {
-            normalization: Normalization::parse(normalize)
-                .ok_or_else(|| unknown("normalisation", normalize))?,
+            normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
             features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
             weights: match weights {
                 "count" => Weights::Count,
@@ -78,10 +70,7 @@ impl NativeRecipe {
             },
             hash: Hash::parse(hash, key).ok_or_else(|| unknown("hash", hash))?,
             bits,
-            reading: Reading {
-                last: digest_slice == "last",
-                big_endian: bit_order == "big",
-            },
+            reading: Reading { last: digest_slice == "last", big_endian: bit_order == "big" },
             tie_gives_one: tie == "one",
             empty: match empty {
                 "none" => Empty::None,
@@ -128,51 +117,29 @@ impl NativeRecipe {
         self.run(py, texts, threads)
     }
 
-    fn fingerprint_of_features(
-        &self,
-        py: Python<'_>,
-        features: Vec<(String, i64)>,
-    ) -> Option<Vec<u64>> {
+    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<(String, i64)>) -> Option<Vec<u64>> {
         py.detach(|| {
-            let borrowed: Vec<(&str, i64)> = features
-                .iter()
-                .map(|(text, weight)| (text.as_str(), *weight))
-                .collect();
+            let borrowed: Vec<(&str, i64)> = features.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
             let mut out = vec![0; self.0.words()];
-            self.0
-                .fingerprint_of(&borrowed, &mut Scratch::default(), &mut out)
-                .then_some(out)
+            self.0.fingerprint_of(&borrowed, &mut Scratch::default(), &mut out).then_some(out)
         })
     }
 
     /// Weight for minus weight against, a bit at a time.
-    fn votes<'py>(
-        &self,
-        py: Python<'py>,
-        features: Vec<(String, i64)>,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn votes<'py>(&self, py: Python<'py>, features: Vec<(String, i64)>) -> PyResult<Bound<'py, PyArray1<i64>>> {
         let (ones, total) = py.detach(|| {
-            let borrowed: Vec<(&str, i64)> = features
-                .iter()
-                .map(|(text, weight)| (text.as_str(), *weight))
-                .collect();
+            let borrowed: Vec<(&str, i64)> = features.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
             self.0.weighted_votes(&borrowed, &mut Scratch::default())
         });
-        let sums: Option<Vec<i64>> = ones
-            .iter()
-            .map(|sum| i64::try_from(2 * sum - total).ok())
-            .collect();
-        let sums = sums
-            .ok_or_else(|| PyValueError::new_err("the sum of the weights does not fit 64 bits"))?;
+        let sums: Option<Vec<i64>> = ones.iter().map(|sum| i64::try_from(2 * sum - total).ok()).collect();
+        let sums = sums.ok_or_else(|| InvalidValue::new_err("the sum of the weights does not fit 64 bits"))?;
         Ok(sums.into_pyarray(py))
     }
 
     fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
         let own = [text.clone()];
         let texts = Texts::from_list(&own)?;
-        let bytes = self
-            .0
-            .normalized(texts.items[0].as_deref().unwrap_or_default());
+        let bytes = self.0.normalized(texts.items[0].as_deref().unwrap_or_default());
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -180,10 +147,7 @@ impl NativeRecipe {
     fn features(&self, text: &Bound<'_, PyString>) -> PyResult<Vec<(u8, String, u64)>> {
         let own = [text.clone()];
         let texts = Texts::from_list(&own)?;
-        Ok(self.0.listed(
-            texts.items[0].as_deref().unwrap_or_default(),
-            &mut Scratch::default(),
-        ))
+        Ok(self.0.listed(texts.items[0].as_deref().unwrap_or_default(), &mut Scratch::default()))
     }
 
     fn count_strings(
@@ -213,12 +177,7 @@ impl NativeRecipe {
 }
 
 impl NativeRecipe {
-    fn run<'py>(
-        &self,
-        py: Python<'py>,
-        texts: Texts<'_>,
-        threads: Option<usize>,
-    ) -> PyResult<Prints<'py>> {
+    fn run<'py>(&self, py: Python<'py>, texts: Texts<'_>, threads: Option<usize>) -> PyResult<Prints<'py>> {
         let recipe = &self.0;
         let words = recipe.words();
         let count = texts.items.len();
@@ -226,32 +185,20 @@ impl NativeRecipe {
         let mut valid = vec![false; count];
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let pieces = texts.items.chunks(piece).zip(
-                prints
-                    .chunks_mut(piece * words)
-                    .zip(valid.chunks_mut(piece)),
-            );
-            let threads = parallel::threads(threads).min(count.div_ceil(piece));
-            parallel::each(
-                pieces,
-                threads,
-                cancel,
-                Scratch::default,
-                |scratch, (texts, (prints, valid))| {
-                    for ((text, print), valid) in
-                        texts.iter().zip(prints.chunks_mut(words)).zip(valid)
-                    {
-                        if let Some(text) = text {
-                            *valid = recipe.fingerprint(text, scratch, print);
-                        }
+            let pieces = texts
+                .items
+                .chunks(piece)
+                .zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
+            let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
+            parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
+                for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
+                    if let Some(text) = text {
+                        *valid = recipe.fingerprint(text, scratch, print);
                     }
-                },
-            );
+                }
+            });
         })?;
-        Ok((
-            prints.into_pyarray(py).reshape([count, words])?,
-            valid.into_pyarray(py),
-        ))
+        Ok((prints.into_pyarray(py).reshape([count, words])?, valid.into_pyarray(py)))
     }
 
     fn count(
@@ -266,9 +213,9 @@ impl NativeRecipe {
         into.frozen = Default::default();
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let threads = parallel::threads(threads).min(texts.items.len().div_ceil(piece));
+            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
             let counted = &*table;
-            parallel::each(
+            parallel::drain(
                 texts.items.chunks(piece),
                 threads,
                 cancel,
@@ -276,12 +223,7 @@ impl NativeRecipe {
                 |(scratch, hashes), texts| {
                     hashes.clear();
                     for text in texts.iter().flatten() {
-                        hashes.extend(
-                            recipe
-                                .counted(text, scratch)
-                                .iter()
-                                .map(|feature| feature.hash),
-                        );
+                        hashes.extend(recipe.counted(text, scratch).iter().map(|feature| feature.hash));
                     }
                     counted.add(texts.len() as u64, hashes);
                 },
@@ -293,22 +235,17 @@ impl NativeRecipe {
 
 #[pyclass(name = "Frequencies", module = "neardup._native")]
 pub struct NativeFrequencies {
-    table: Frequencies,
-    frozen: std::sync::OnceLock<Arc<Frozen>>,
+    pub(super) table: Frequencies,
+    pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
 }
 
 impl NativeFrequencies {
     fn with(table: Frequencies) -> NativeFrequencies {
-        NativeFrequencies {
-            table,
-            frozen: Default::default(),
-        }
+        NativeFrequencies { table, frozen: Default::default() }
     }
 
-    fn frozen(&self) -> Arc<Frozen> {
-        self.frozen
-            .get_or_init(|| Arc::new(self.table.freeze()))
-            .clone()
+    pub(super) fn frozen(&self) -> Arc<Frozen> {
+        self.frozen.get_or_init(|| Arc::new(self.table.freeze())).clone()
     }
 }
 
@@ -353,9 +290,7 @@ impl NativeFrequencies {
 
     fn merge(&mut self, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
         self.frozen = Default::default();
-        self.table
-            .merge(&other.table)
-            .map_err(PyValueError::new_err)
+        self.table.merge(&other.table).map_err(InvalidValue::new_err)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -365,9 +300,7 @@ impl NativeFrequencies {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
         let table = py.detach(|| Frequencies::from_bytes(data));
-        table
-            .map(NativeFrequencies::with)
-            .map_err(PyValueError::new_err)
+        table.map(NativeFrequencies::with).map_err(InvalidValue::new_err)
     }
 }
 
@@ -381,31 +314,11 @@ fn digest<'py>(
     size: usize,
     key: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let kind = Hash::parse(hash, key)
-        .ok_or_else(|| PyValueError::new_err(format!("unknown hash {hash:?}")))?;
+    let kind = Hash::parse(hash, key).ok_or_else(|| InvalidValue::new_err(format!("unknown hash {hash:?}")))?;
     if kind.bits().is_some_and(|bits| size > bits / 8) {
-        return Err(PyValueError::new_err(format!(
-            "a {hash} digest has no {size} bytes"
-        )));
+        return Err(InvalidValue::new_err(format!("a {hash} digest has no {size} bytes")));
     }
     let mut out = vec![0; size];
     kind.digest(data, &mut out);
     Ok(PyBytes::new(py, &out))
-}
-
-/// The instruction level in force: scalar, avx2 or avx512.
-#[pyfunction]
-fn simd_level() -> &'static str {
-    simd::name(simd::level())
-}
-
-/// Force an instruction level; the one then in force (a machine may not have the one asked for).
-#[pyfunction]
-fn set_simd(level: &str) -> PyResult<&'static str> {
-    let level = simd::parse(level).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "unknown level {level:?}; known: scalar, avx2, avx512"
-        ))
-    })?;
-    Ok(simd::name(simd::set_level(level)))
 }

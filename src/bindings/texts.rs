@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
+
+use super::{InvalidType, InvalidValue};
 
 /// Texts as the core reads them, and what keeps them alive. None stands for a null.
 pub struct Texts<'a> {
@@ -20,9 +21,7 @@ impl<'a> Texts<'a> {
 
     /// The strings of a list, which the caller must not change before it drops these.
     pub fn from_list(list: &'a [Bound<'_, PyString>]) -> PyResult<Texts<'a>> {
-        Ok(Texts::new(
-            list.iter().map(|string| Some(text_of(string))).collect(),
-        ))
+        Ok(Texts::new(list.iter().map(|string| Some(text_of(string))).collect()))
     }
 
     /// The strings of one Arrow array.
@@ -107,19 +106,13 @@ impl ArrowChunk {
             "string" => 4,
             "large_string" => 8,
             "string_view" => 16,
-            other => {
-                return Err(PyTypeError::new_err(format!(
-                    "not an Arrow string layout: {other}"
-                )));
-            }
+            other => return Err(InvalidType::new_err(format!("not an Arrow string layout: {other}"))),
         };
         let rows = self.offset.checked_add(self.length);
         let ends = usize::from(size != 16 && self.length > 0);
         let needed = rows.and_then(|rows| (rows + ends).checked_mul(size));
         if needed.is_none_or(|needed| needed > self.index.1) {
-            return Err(PyValueError::new_err(
-                "the Arrow array is shorter than it says",
-            ));
+            return Err(InvalidValue::new_err("the Arrow array is shorter than it says"));
         }
         Ok(())
     }
@@ -160,15 +153,8 @@ impl ArrowChunk {
                 }
             }
         };
-        let broken = || {
-            PyValueError::new_err(format!(
-                "row {row} of the Arrow array lies outside its buffers"
-            ))
-        };
-        let (address, size) = match self
-            .data
-            .get(usize::try_from(buffer).map_err(|_| broken())?)
-        {
+        let broken = || InvalidValue::new_err(format!("row {row} of the Arrow array lies outside its buffers"));
+        let (address, size) = match self.data.get(usize::try_from(buffer).map_err(|_| broken())?) {
             Some(found) => *found,
             None if length == 0 => return Ok(Some(b"")),
             None => return Err(broken()),
@@ -184,9 +170,7 @@ impl ArrowChunk {
             return Ok(Some(b""));
         }
         // SAFETY: the range was found to lie within a buffer that the caller keeps alive.
-        Ok(Some(unsafe {
-            std::slice::from_raw_parts((address + start) as *const u8, length)
-        }))
+        Ok(Some(unsafe { std::slice::from_raw_parts((address + start) as *const u8, length) }))
     }
 }
 
@@ -197,7 +181,7 @@ pub fn strings<'py>(list: &Bound<'py, PyList>) -> PyResult<Vec<Bound<'py, PyStri
         .map(|(row, item)| {
             item.cast_into::<PyString>().map_err(|error| {
                 let kind = error.into_inner().get_type();
-                PyTypeError::new_err(format!("text {row} must be a str, not {kind}"))
+                InvalidType::new_err(format!("text {row} must be a str, not {kind}"))
             })
         })
         .collect()

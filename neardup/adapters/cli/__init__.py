@@ -19,9 +19,14 @@ from neardup import __version__
 from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInput
 
 # Command -> its one-line help, so that listing the commands loads none of them.
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "distance": "How far two texts or fingerprints are apart.",
+    "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "schemes": "The recipes from document to fingerprint.",
+}
 
 QUARANTINED = 3
+REFUSED = 4
 
 
 class Commands(click.Group):
@@ -57,7 +62,7 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     try:
-        result = cli.main(args=arguments, standalone_mode=False)
+        result = cli.main(args=arguments, prog_name="neardup", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:

@@ -1,0 +1,163 @@
+"""The PyPI package `simhash` 2.1.2: `from neardup.compat.simhash import Simhash, SimhashIndex`.
+
+Values are the original's, bit for bit; `version=` gives those of its 1.x versions. What it gets wrong is
+mended: a weight above 255 works with any NumPy, and a hash that is too short is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import numbers
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import InvalidType, InvalidValue
+from neardup.features import WEIGHTS, ballots
+from neardup.features.shingles import char_shingles
+from neardup.schemes import Scheme, scheme
+
+__all__ = ["Simhash", "simhashes", "values"]
+
+REG: Final = r"[\w\u4e00-\u9fcc]+"
+VERSIONS: Final = (  # the first version of each scheme
+    ((2, 0), "simhash"),
+    ((1, 8), "simhash-1.8"),
+    ((1, 3), "simhash-1.3"),
+    ((0, 0), "simhash-1.1"),
+)
+
+HashFunction = Callable[[bytes], "bytes | int"]
+
+
+@cache
+def _scheme(f: int, version: str) -> Scheme:
+    try:
+        number = tuple(int(part) for part in version.split("."))[:2]
+    except ValueError:
+        raise InvalidValue(f"version must look like '2.1.2', not {version!r}") from None
+    name = next(name for first, name in VERSIONS if number >= first)
+    if name == "simhash" and f % 8:
+        raise InvalidValue("f must be a multiple of 8")
+    return scheme(name, bits=f)
+
+
+class Simhash:
+    """The fingerprint of a text, of tokens, of (token, weight) pairs, of a dict; or one that is known.
+
+    >>> Simhash("Good job").distance(Simhash("Good job, Ray"))
+    14
+    """
+
+    large_weight_cutoff = 50
+    batch_size = 200
+
+    __slots__ = ("f", "f_bytes", "hashfunc", "hashfunc_returns_int", "log", "reg", "value", "version")
+
+    def __init__(
+        self,
+        value: Any,
+        f: int = 64,
+        reg: str | re.Pattern[str] = REG,
+        hashfunc: HashFunction | None = None,
+        log: logging.Logger | None = None,
+        *,
+        version: str = "2.1.2",
+    ) -> None:
+        self.f = f
+        self.f_bytes = f // 8
+        self.reg = reg
+        self.hashfunc = hashfunc
+        self.log = log
+        self.version = version
+        self.value: int
+        if f % 8 and hashfunc is None:
+            _scheme(f, version)  # says what is wrong
+        elif f % 8:
+            raise InvalidValue("f must be a multiple of 8")
+        self.hashfunc_returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
+        if isinstance(value, str):
+            self.build_by_text(value)
+        elif isinstance(value, Simhash):
+            self.value = value.value
+        elif isinstance(value, Iterable):
+            self.build_by_features(value)
+        elif isinstance(value, numbers.Integral):
+            self.value = value  # type: ignore[assignment]
+        else:
+            raise InvalidType(f"Bad parameter with type {type(value)}")
+
+    def build_by_text(self, content: str) -> None:
+        """Set the value to the fingerprint of a text."""
+        if self.reg == REG and self.hashfunc is None:
+            self.value = _known(_scheme(self.f, self.version).fingerprint(content))
+            return
+        width = int(_scheme(self.f if self.hashfunc is None else 64, self.version).features.partition(":")[2])
+        content = "".join(re.findall(self.reg, content.lower()))
+        self.build_by_features(Counter(char_shingles(content, width)))
+
+    def build_by_features(self, features: Any) -> None:
+        """Set the value to the fingerprint of tokens, (token, weight) pairs or a dict of weights."""
+        if self.hashfunc is None:
+            self.value = _known(_scheme(self.f, self.version).fingerprint(features))
+            return
+        row = _scheme(64, self.version)
+        ballot = WEIGHTS.part(row.weights).ballot
+        assert ballot is not None
+        pairs = ballot.pairs(features)
+        digests = [self._digest(token) for token, _ in pairs]
+        bits = ballots.digest_bits(digests, self.f)
+        weights = [weight for _, weight in pairs]
+        self.value = ballots.fingerprint(bits, weights, ballot, row.tie == "one")
+
+    def _digest(self, token: str) -> bytes:
+        assert self.hashfunc is not None
+        hash = self.hashfunc(token.encode("utf-8"))
+        if isinstance(hash, int):
+            return (hash & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
+        return hash
+
+    def distance(self, another: Simhash) -> int:
+        """In how many of the f bits the two differ."""
+        assert self.f == another.f, f"cannot compare {self.f} bits with {another.f}"
+        return ((self.value ^ another.value) & ((1 << self.f) - 1)).bit_count()
+
+    def __eq__(self, other: object) -> bool:
+        return self.value == other.value if isinstance(other, Simhash) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return f"Simhash({self.value}, f={self.f})"
+
+
+def _known(value: int | None) -> int:
+    assert value is not None  # these schemes give every document a fingerprint
+    return value
+
+
+def values(
+    texts: Any, f: int = 64, *, version: str = "2.1.2", threads: int | None = None
+) -> npt.NDArray[np.uint64]:
+    """The values of many texts at once, on all cores: numpy uint64, two columns and more above 64 bits.
+
+    >>> values(["Good job", "Good job, Ray"]).tolist()
+    [111839687530783184, 9929651692982303640]
+    """
+    words = _scheme(f, version).fingerprints(texts, threads=threads).words
+    return words[:, 0] if words.shape[1] == 1 else words
+
+
+def simhashes(
+    texts: Any, f: int = 64, *, version: str = "2.1.2", threads: int | None = None
+) -> list[Simhash]:
+    """As `[Simhash(text, f) for text in texts]`, at once and on all cores."""
+    prints = _scheme(f, version).fingerprints(texts, threads=threads)
+    numbers = prints.words[:, 0].tolist() if f <= 64 else list(prints)
+    return [Simhash(value, f, version=version) for value in numbers]

@@ -1,0 +1,155 @@
+"""Keep rules: which document of a cluster stays.
+
+A rule is a total order: ties are broken by id, so the order of the input decides nothing,
+except under `first` and `last`. Rules stand after each other, separated by commas: the next
+one decides where the one before does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup.errors import InvalidValue
+from neardup.registry import Registry
+
+Scores = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One step of an order: the field it looks at, and a score of which the higher stays."""
+
+    name: str
+    field: str | None
+    score: Callable[[Any], float] | None
+
+
+def _plain(name: str) -> Callable[[], Rule]:
+    return lambda: Rule(name, None, None)
+
+
+def _by_field(name: str, score: Callable[[Any], float]) -> Callable[[str], Rule]:
+    def rule(field: str) -> Rule:
+        if not field:
+            raise InvalidValue(f"keep rule '{name}:' names no field; write {name}:FIELD")
+        return Rule(f"{name}:{field}", field, score)
+
+    return rule
+
+
+def _prefer(argument: str) -> Rule:
+    field, equals, values = argument.partition("=")
+    ranks = {value.strip(): -rank for rank, value in enumerate(values.split(">"))}
+    if not field or not equals or "" in ranks:
+        raise InvalidValue(f"keep rule 'prefer:{argument}' is not of the form prefer:FIELD=a>b>c")
+    last = -float(len(ranks))
+    return Rule(f"prefer:{argument}", field, lambda value: ranks.get(str(value), last))
+
+
+def number(value: Any) -> float:
+    """A number, also one written as text; what is none comes last."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        return -math.inf
+    return -math.inf if math.isnan(found) else found
+
+
+def moment(value: Any) -> float:
+    """Seconds since 1970 of a date, a time or a number of seconds; what is none comes last.
+
+    >>> moment("2024-05-01T12:00:00Z") - moment("2024-05-01T11:00:00+00:00")
+    3600.0
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            value = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in ("Z", "z") else text)
+        except ValueError:
+            return number(text)
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day, tzinfo=timezone.utc).timestamp()
+    return number(value)
+
+
+RULES: Registry[Rule] = Registry(
+    "keep rule",
+    {
+        "longest": _plain("longest"),
+        "shortest": _plain("shortest"),
+        "first": _plain("first"),
+        "last": _plain("last"),
+        "newest": _by_field("newest", moment),
+        "oldest": _by_field("oldest", lambda value: _reversed(moment(value))),
+        "max": _by_field("max", number),
+        "min": _by_field("min", lambda value: _reversed(number(value))),
+        "prefer": _prefer,
+    },
+)
+
+
+def _reversed(score: float) -> float:
+    return score if score == -math.inf else -score
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """A whole keep rule."""
+
+    text: str
+    rules: tuple[Rule, ...]
+    none: bool = False
+    """Whether nothing of a cluster stays."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that the rules look at."""
+        return tuple(dict.fromkeys(rule.field for rule in self.rules if rule.field is not None))
+
+
+def parse_keep(text: str) -> Keep:
+    """The keep rule that *text* writes.
+
+    >>> parse_keep("prefer:source=wiki>web,newest:date").fields
+    ('source', 'date')
+    >>> parse_keep("biggest")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    neardup.errors.UnknownName: unknown keep rule 'biggest'; known: first, last, ...
+    """
+    parts = [part.strip() for part in text.split(",")]
+    none = "none" in parts
+    return Keep(text, tuple(RULES.part(part) for part in parts if part != "none"), none)
+
+
+def keep_order(
+    keep: Keep, ids: Sequence[str], lengths: npt.NDArray[np.int64], fields: dict[str, Sequence[Any]]
+) -> npt.NDArray[np.int64]:
+    """The documents' positions, the one to keep first.
+
+    >>> keep_order(parse_keep("longest"), ["b", "a", "c"], np.array([5, 5, 9]), {}).tolist()
+    [2, 1, 0]
+    """
+    count = len(ids)
+    keys: list[npt.NDArray[Any]] = []
+    for rule in keep.rules:
+        if rule.field is not None and rule.score is not None:
+            scores = np.fromiter((rule.score(value) for value in fields[rule.field]), np.float64, count)
+            keys.append(-scores)
+        elif rule.name in ("longest", "shortest"):
+            keys.append(-lengths if rule.name == "longest" else lengths)
+        else:
+            positions = np.arange(count)
+            keys.append(-positions if rule.name == "last" else positions)
+    by_id = np.empty(count, dtype=np.int64)
+    by_id[np.array(sorted(range(count), key=ids.__getitem__), dtype=np.int64)] = np.arange(count)
+    # The last key is the first that lexsort looks at.
+    return np.lexsort([by_id, *reversed(keys)])

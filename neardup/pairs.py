@@ -1,0 +1,174 @@
+"""Pairs: all fingerprints within a radius of each other.
+
+The answer is exact unless a *recall* below 1 allows otherwise. Rows without information are
+in no pair, not even with their like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import _native
+from neardup.errors import InvalidType, InvalidValue
+from neardup.fingerprints import Fingerprints, check_comparable
+
+MAX_WORDS = 16
+MAX_ROWS = 2**32 - 2
+
+Prints = Fingerprints | npt.NDArray[np.uint64]
+
+
+class Pairs:
+    """Pairs of rows: `left`, `right` and `distance`, parallel arrays sorted by left, then right.
+
+    In a join of one set with itself left < right.
+    """
+
+    __slots__ = ("distance", "left", "right")
+
+    def __init__(
+        self,
+        left: npt.NDArray[np.uint32],
+        right: npt.NDArray[np.uint32],
+        distance: npt.NDArray[np.uint16],
+    ) -> None:
+        self.left = left
+        self.right = right
+        self.distance = distance
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def __iter__(self) -> Iterator[tuple[int, int, int]]:
+        return zip(self.left.tolist(), self.right.tolist(), self.distance.tolist(), strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pairs):
+            return NotImplemented
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} pairs>"
+
+
+def join(
+    prints: Prints,
+    radius: int,
+    other: Prints | None = None,
+    *,
+    recall: float = 1.0,
+    threads: int | None = None,
+    plan: str | None = None,
+) -> Pairs:
+    """All pairs within *radius* bits, of one set or of *prints* with *other*.
+
+    With *recall* below 1 sampling tables may be used: each pair within the radius is then
+    found with at least that probability. *plan* insists on a way (see `neardup.plan`).
+
+    >>> import numpy as np
+    >>> list(join(np.array([0b1010, 0b1011, 0b0000], dtype=np.uint64), radius=2))
+    [(0, 1, 1), (0, 2, 2)]
+    """
+    left = as_prints(prints)
+    radius, recall, threads = check_radius(radius, left.bits), check_recall(recall), check_threads(threads)
+    check_plan(plan, recall)
+    if other is None:
+        found = _native.join(*arrays(left), None, None, left.bits, radius, recall, threads, plan)
+    else:
+        right = as_prints(other)
+        check_comparable(left, right)
+        found = _native.join(*arrays(left), *arrays(right), left.bits, radius, recall, threads, plan)
+    return Pairs(*found)
+
+
+def as_prints(prints: Prints) -> Fingerprints:
+    """*prints* as Fingerprints; a plain array must be uint64, of shape (n,) or (n, words)."""
+    if not isinstance(prints, Fingerprints):
+        if not isinstance(prints, np.ndarray):
+            raise InvalidType(
+                f"fingerprints must be Fingerprints or a uint64 array, not {type(prints).__name__}; "
+                "Fingerprints.of makes them from integers"
+            )
+        if prints.ndim == 0:
+            raise InvalidValue("fingerprints must have shape (n,) or (n, words), not ()")
+        if prints.dtype == np.dtype(">u8"):
+            prints = prints.astype(np.uint64)
+        prints = Fingerprints(prints)
+    if prints.words.shape[1] > MAX_WORDS:
+        raise InvalidValue(
+            f"fingerprints of {prints.bits} bits are too wide to join; at most {MAX_WORDS * 64} bits"
+        )
+    if len(prints) > MAX_ROWS:
+        raise InvalidValue(f"{len(prints)} fingerprints are too many at once; at most {MAX_ROWS}")
+    return prints
+
+
+def arrays(prints: Fingerprints) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_] | None]:
+    """Words that nothing else writes, and the valid flags if any is False."""
+    valid = None if bool(prints.valid.all()) else np.array(prints.valid, dtype=bool)
+    return unshared(prints.words), valid
+
+
+def unshared(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """*words*, copied unless it is read-only down to its owner.
+
+    The core reads without the interpreter's lock, so memory that another thread may write is
+    copied first; what is read-only (also bytes, Arrow buffers, read-only maps) is borrowed.
+    """
+    owner: Any = words
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return words.copy(order="C")
+        owner = owner.base
+    if owner is not None:
+        try:
+            if not memoryview(owner).readonly:
+                return words.copy(order="C")
+        except TypeError:
+            return words.copy(order="C")
+    return np.ascontiguousarray(words)
+
+
+def check_radius(radius: int, bits: int) -> int:
+    """*radius* if it is one for fingerprints of *bits* bits."""
+    if isinstance(radius, bool) or not hasattr(radius, "__index__"):
+        raise InvalidType(f"radius must be an integer, not {radius!r}")
+    radius = radius.__index__()
+    if not 0 <= radius <= bits:
+        raise InvalidValue(f"radius must be from 0 to {bits}, the bits of a fingerprint, not {radius}")
+    return radius
+
+
+def check_recall(recall: float) -> float:
+    """*recall* if it is above 0 and at most 1."""
+    if isinstance(recall, bool) or not isinstance(recall, (int, float, np.floating)):
+        raise InvalidType(f"recall must be a number, not {recall!r}")
+    if not 0.0 < recall <= 1.0:
+        raise InvalidValue(f"recall must be above 0 and at most 1, not {recall}")
+    return float(recall)
+
+
+def check_threads(threads: int | None) -> int | None:
+    """*threads* if it is a number of threads; None asks for as many as the machine has."""
+    if threads is None:
+        return None
+    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
+        raise InvalidType(f"threads must be an integer, not {threads!r}")
+    threads = threads.__index__()
+    if not 1 <= threads <= 1024:
+        raise InvalidValue(f"threads must be from 1 to 1024, not {threads}")
+    return threads
+
+
+def check_plan(plan: str | None, recall: float) -> None:
+    """Raise unless *plan* may be forced."""
+    if plan is not None and not isinstance(plan, str):
+        raise InvalidType(f"plan must be a str, not {plan!r}")
+    if plan == "sampling" and recall >= 1.0:
+        raise InvalidValue("sampling tables are not exact; pass a recall below 1 to allow them")

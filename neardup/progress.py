@@ -1,0 +1,50 @@
+"""Progress on standard error: a moving bar on a terminal, else one line when a stage is done."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Advance = Callable[[int, int], None]
+
+
+@contextmanager
+def stage(name: str, *, total: int = 0, quiet: bool = False) -> Iterator[Advance]:
+    """Call the result with the documents and bytes done so far. *total* is the bytes to do, 0 if unknown."""
+    start = time.monotonic()
+    done = 0
+
+    def advance(documents: int, at: int) -> None:
+        nonlocal done
+        done = documents
+        if show is not None:
+            show(documents, at)
+
+    show: Advance | None = None
+    if quiet:
+        yield advance
+        return
+    if sys.stderr.isatty():
+        with _bar(name, total) as show:
+            yield advance
+    else:
+        yield advance
+    took = time.monotonic() - start
+    print(f"{name}: {done:,} documents in {took:.1f} s", file=sys.stderr)
+
+
+@contextmanager
+def _bar(name: str, total: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total or None)
+
+        def show(documents: int, at: int) -> None:
+            bar.update(task, completed=at, description=f"{name} {documents:,}")
+
+        yield show

@@ -1,0 +1,1 @@
+"""Sinks: where results go. A file appears when it is complete; until then it has another name."""

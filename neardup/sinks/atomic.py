@@ -1,0 +1,87 @@
+"""Files that appear whole or not at all.
+
+Written under another name in the same folder, synced, renamed, and the folder synced: a reader, a
+crash or a power cut sees the old file or the new one, never a part of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Final
+
+from neardup.errors import InvalidValue, LimitReached
+
+# What a write can meet that is no fault of the program: full, forbidden, failing or too large.
+_DISK: Final = {
+    getattr(errno, name)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "ENOENT",
+        "ENOTDIR",
+        "ENAMETOOLONG",
+    )
+    if hasattr(errno, name)
+}
+
+
+def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Raise if *path* exists and may not be replaced."""
+    if os.path.isdir(path):
+        raise InvalidValue(f"{os.fspath(path)!r} is a folder; name a file in it")
+    if not overwrite and os.path.lexists(path):
+        raise InvalidValue(f"{os.fspath(path)!r} exists; choose another name or ask to overwrite it")
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to; it gets the name *path* when the block ends without an error."""
+    target = os.fspath(path)
+    check_free(target, overwrite=overwrite)
+    folder = os.path.dirname(target) or "."
+    temporary = os.path.join(folder, f".neardup-{secrets.token_hex(8)}.tmp")
+    with _explained(target):
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            with os.fdopen(handle, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            check_free(target, overwrite=overwrite)
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in *folder* durable, where the system can."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, and needs no sync of them
+        return
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _explained(target: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        raise LimitReached(f"cannot write {target!r}: {error.strerror}") from None

@@ -1,0 +1,96 @@
+"""The kept documents, in the format they came in: lines byte for byte, rows with every column."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup.errors import InvalidValue
+from neardup.sinks.atomic import atomic_file
+from neardup.sinks.tables import Parquet, packed
+from neardup.sources import Source
+from neardup.sources.delimited import header_line
+from neardup.sources.streams import SUFFIXES
+from neardup.types import Batch
+
+
+def copy_kept(
+    source: Source,
+    mask: npt.NDArray[np.bool_],
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> list[str]:
+    """Copy the documents of *source* where *mask*, in input order, is True; the names of the files made.
+
+    Inputs of one format become one `kept` file; CSV files with another header and tables with another
+    schema get one of their own. Documents that are whole files are listed by id in `kept.txt`.
+    """
+    made: list[str] = []
+    headers: dict[str, bytes] = {}
+    with ExitStack() as stack:
+        writers: dict[Any, _Put] = {}
+        at = 0
+        for batch in source.batches(raw=True):
+            wanted, at = mask[at : at + len(batch)], at + len(batch)
+            if len(wanted) < len(batch):
+                break
+            if batch.format == "csv" and batch.file not in headers:
+                headers[batch.file] = header_line(source.file(batch.file), source.request)
+            shape = _shape(batch, headers)
+            if shape not in writers:
+                made.append(os.path.join(folder, _name(batch, len(made))))
+                file = stack.enter_context(atomic_file(made[-1], overwrite=overwrite))
+                writers[shape] = _writer(stack, file, batch, headers.get(batch.file, b""))
+            writers[shape](batch, wanted)
+        if at != len(mask):
+            raise InvalidValue(f"{len(mask)} marks for {at} documents: this is not the input that was judged")
+    return made
+
+
+_Mask = npt.NDArray[np.bool_]
+_Put = Callable[[Batch, _Mask], None]
+
+
+def _shape(batch: Batch, headers: dict[str, bytes]) -> Any:
+    """What batches must share to go into one file."""
+    if batch.raw is None:
+        return "ids"
+    if isinstance(batch.raw, pa.RecordBatch):
+        return batch.raw.schema
+    return batch.format, headers.get(batch.file)
+
+
+def _name(batch: Batch, number: int) -> str:
+    stem = f"kept-{number + 1}" if number else "kept"
+    if batch.raw is None:
+        return f"{stem}.txt"
+    if isinstance(batch.raw, pa.RecordBatch):
+        return f"{stem}.parquet"
+    rest, ending = os.path.splitext(batch.file.lower())
+    packing = ending if ending in SUFFIXES else ""
+    inner = os.path.splitext(rest)[1] if packing else ending
+    return f"{stem}{inner if inner in ('.tsv', '.tab') else '.' + batch.format}{packing}"
+
+
+def _writer(stack: ExitStack, file: IO[bytes], batch: Batch, header: bytes) -> _Put:
+    if batch.raw is None:
+        return lambda part, wanted: _put_lines(
+            file, [f"{name}\n".encode() for name in part.ids.to_pylist()], wanted
+        )
+    if isinstance(batch.raw, pa.RecordBatch):
+        sink = stack.enter_context(closing(Parquet(file, batch.raw.schema)))
+        return lambda part, wanted: sink.write(part.raw.filter(pa.array(wanted)))
+    out = stack.enter_context(packed(file, os.path.splitext(batch.file)[1].lower()))
+    out.write(header)
+    return lambda part, wanted: _put_lines(out, part.raw, wanted)
+
+
+def _put_lines(file: IO[bytes], lines: list[bytes], wanted: _Mask) -> None:
+    file.write(b"".join(line for line, keep in zip(lines, wanted.tolist(), strict=True) if keep))

@@ -1,0 +1,424 @@
+"""Sources: documents from files, folders, pipes and tables, in batches, as often as wanted.
+
+Nothing in an input can stop the reading of it: a record that is no document is reported and
+counted, a file that cannot be read is refused and the others go on. Documents and bad records
+together are all records. A second reading gives the same batches, or an error if a file changed.
+To add a format, write its file and add its line to `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from itertools import groupby
+from typing import Any, Final
+
+from neardup.errors import InvalidValue, LimitReached, RefusedInput, UnknownName
+from neardup.sources.files import STDIN, File, Found, Seen, met, walk
+from neardup.sources.limits import DEFAULT, Limits
+from neardup.sources.names import id_path, path_id
+from neardup.sources.streams import Broken, compression
+from neardup.types import Bad, Batch
+
+__all__ = ["FORMATS", "Limits", "Source", "Tolerance", "id_path", "open_source", "path_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of input: the endings of its names, its first bytes, and the module that reads it."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    magic: bytes = b""
+
+
+FORMATS: Final = {
+    row.name: row
+    for row in (
+        Format("jsonl", (".jsonl", ".ndjson", ".json"), "jsonl"),
+        Format("csv", (".csv", ".tsv", ".tab"), "delimited"),
+        Format("parquet", (".parquet", ".pq"), "parquet", b"PAR1"),
+        Format("arrow", (".arrow", ".arrows", ".feather", ".ipc"), "arrow", b"ARROW1"),
+        Format("warc", (".warc",), "warc", b"WARC/"),
+        Format("text", (), "text"),
+    )
+}
+
+# What is passed by: first bytes, or endings of names, of files that hold no text.
+_FOREIGN: Final = {
+    b"\x7fELF": "a program",
+    b"MZ": "a program",
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": "a zip archive",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!": "a rar archive",
+    b"SQLite format 3\x00": "a database",
+    b"\xff\xd8\xff": "a picture",
+    b"\x89PNG": "a picture",
+    b"GIF8": "a picture",
+    b"II*\x00": "a picture",
+    b"MM\x00*": "a picture",
+}
+_PICTURES: Final = (
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".gif",
+    ".bmp",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".avif",
+    ".heic",
+    ".svg",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file that was passed by, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How many bad records a run bears: a number, or a share of all records.
+
+    >>> Tolerance.of("5%"), Tolerance.of("12")
+    (Tolerance(count=None, share=0.05), Tolerance(count=12, share=None))
+    """
+
+    count: int | None = None
+    share: float | None = None
+
+    @classmethod
+    def of(cls, text: str) -> Tolerance:
+        """From `N` or `P%`."""
+        try:
+            if text.endswith("%"):
+                share = float(text[:-1]) / 100
+                if 0 <= share <= 1:
+                    return cls(share=share)
+            elif (count := int(text)) >= 0:
+                return cls(count=count)
+        except ValueError:
+            pass
+        raise InvalidValue(f"{text!r} is not a number of bad records or a share such as 5%")
+
+    def check(self, bad: int, records: int | None) -> None:
+        """Raise if *bad* is too many; a share is looked at only when the number of *records* is known."""
+        if self.count is not None and bad > self.count:
+            raise LimitReached(
+                f"more than {self.count} records are bad; see the quarantine file, or allow more"
+            )
+        if self.share is not None and records and bad > self.share * records:
+            raise LimitReached(
+                f"{bad} of {records} records are bad, more than {self.share:.4g} of all; "
+                "see the quarantine file, or allow more"
+            )
+
+
+ANY: Final = Tolerance()
+
+
+class Source:
+    """Documents in batches. Iterate over it as often as wanted.
+
+    After one whole reading `documents` and `bad` count all records, `refused` lists the files that
+    could not be read, `skipped` what was passed by, and `digests` the SHA-256 of every file.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Any],
+        request: Any,
+        *,
+        format: str | None = None,
+        on_bad: Callable[[Bad], None] | None = None,
+        unique: bool = False,
+        tolerance: Tolerance = ANY,
+    ) -> None:
+        self.inputs = inputs
+        self.request = request
+        self.documents = 0
+        self.bad = 0
+        self.refused: list[Bad] = []
+        self.skipped: list[Skipped] = []
+        self._format = format
+        self._on_bad = on_bad
+        self._unique = unique
+        self._tolerance = tolerance
+        self._told = 0  # reports made so far; a second reading repeats none
+
+    @property
+    def records(self) -> int:
+        """All records: documents and bad ones."""
+        return self.documents + self.bad
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of the raw bytes of every file that was read to its end."""
+        return {one.name: one.digest for one in self.inputs if getattr(one, "digest", None)}
+
+    def file(self, name: str) -> Any:
+        """The input with this name, as it stands in `Batch.file`."""
+        return next(one for one in self.inputs if getattr(one, "name", None) == name)
+
+    @property
+    def consumed(self) -> int:
+        """The bytes of files that were read so far, for a progress bar."""
+        return sum(one.consumed for one in self.inputs if isinstance(one, File))
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files as they are stored, for a progress bar; 0 where unknown."""
+        return sum(one.size for one in self.inputs if isinstance(one, File))
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.batches()
+
+    def batches(self, *, raw: bool = False) -> Iterator[Batch]:
+        """All documents in input order; with *raw* also the records that they were made of."""
+        reading = _Reading(self, replace(self.request, raw=raw))
+        uniques = None
+        if self._unique:
+            from neardup.sources.uniques import Uniques
+
+            uniques = Uniques()
+        for batch in reading.batches():
+            if uniques is not None:
+                batch = reading.distinct(batch, uniques)
+            reading.documents += len(batch)
+            if len(batch):
+                yield batch
+        self.documents, self.bad = reading.documents, reading.bad
+        self._tolerance.check(self.bad, self.records)
+
+
+class _Reading:
+    """One pass over a source."""
+
+    def __init__(self, source: Source, request: Any) -> None:
+        self._source, self._request = source, request
+        self._reports = 0
+        self._names: dict[str, int] = {}
+        self.documents = self.bad = 0
+
+    def batches(self) -> Iterator[Batch]:
+        for name, files in groupby(self._files(), key=lambda pair: pair[0]):
+            if name == "text":
+                from neardup.sources import text
+
+                yield from text.read_all((file for _, file in files), self._request, self.take)
+                continue
+            for _, file in files:
+                yield from self._guarded(name, file)
+
+    def distinct(self, batch: Batch, uniques: Any) -> Batch:
+        """*batch* without the documents whose id was met before."""
+        import numpy as np
+        import pyarrow as pa
+
+        number = self._names.setdefault(batch.file, len(self._names))
+        places = batch.places + (number << 40)
+        first = uniques.add(batch.ids.to_pylist(), places)
+        kept = first == places
+        if kept.all():
+            return batch
+        files = list(self._names)
+        for row in np.flatnonzero(~kept).tolist():
+            place = int(first[row])
+            where = f"{files[place >> 40]!r} line {place & ((1 << 40) - 1)}"
+            reason = f"its id {batch.ids[row].as_py()!r} stands already in {where}"
+            self.take(Bad(batch.file, int(batch.places[row]), None, reason, _row_bytes(batch, row)))
+        mask = pa.array(kept)
+        raw = batch.raw
+        if isinstance(raw, list):
+            raw = [line for line, keep in zip(raw, kept.tolist(), strict=True) if keep]
+        elif raw is not None:
+            raw = raw.filter(mask)
+        return replace(
+            batch,
+            ids=batch.ids.filter(mask),
+            texts=batch.texts.filter(mask),
+            places=batch.places[kept],
+            fields=batch.fields.filter(mask) if batch.fields is not None else None,
+            raw=raw,
+        )
+
+    def take(self, bad: Bad) -> None:
+        """Count a bad record; report it if no earlier reading did."""
+        self.bad += 1
+        self._report(lambda: self._source._on_bad and self._source._on_bad(bad))
+        self._source._tolerance.check(self.bad, None)
+
+    def _refuse(self, bad: Bad) -> None:
+        def tell() -> None:
+            self._source.refused.append(bad)
+            if self._source._on_bad:
+                self._source._on_bad(bad)
+
+        self._report(tell)
+
+    def _skip(self, file: str, reason: str) -> None:
+        self._report(lambda: self._source.skipped.append(Skipped(file, reason)))
+
+    def _report(self, tell: Callable[[], Any]) -> None:
+        self._reports += 1
+        if self._reports > self._source._told:
+            self._source._told = self._reports
+            tell()
+
+    def _files(self) -> Iterator[tuple[str, Any]]:
+        """The inputs to read, each with the name of its format."""
+        for one in self._source.inputs:
+            if isinstance(one, Found):
+                if one.skipped is not None:
+                    self._skip(one.path, one.skipped)
+                elif one.fault is not None:
+                    self.take(Bad(one.path, None, None, one.fault))
+                continue
+            if not isinstance(one, File):
+                yield "memory", one
+                continue
+            try:
+                name, reason = format_of(one, self._source._format)
+            except Broken as error:
+                self._fail(one, error)
+                continue
+            if name is not None:
+                yield name, one
+            elif one.walked or reason != "is a picture":
+                self._skip(one.name, reason)
+            else:
+                self._refuse(Bad(one.name, None, None, f"{reason}; text is wanted"))
+
+    def _guarded(self, name: str, file: Any) -> Iterator[Batch]:
+        """The documents of one file; if it breaks, the rest of it is one bad record."""
+        started = False
+        bad_before = self.bad
+        try:
+            if name == "memory":
+                found = file.read(self._request, self.take)
+            else:
+                found = import_module(f"neardup.sources.{FORMATS[name].module}").read(
+                    file, self._request, self.take
+                )
+            for batch in found:
+                started = True
+                yield replace(batch, format=name)
+        except Broken as error:
+            if started or self.bad > bad_before:
+                reason = f"the rest of the file is lost: {error.reason}"
+                self.take(Bad(file.name, error.line, error.offset, reason, error.raw))
+            else:
+                self._refuse(Bad(file.name, None, None, error.reason, error.raw))
+
+    def _fail(self, file: File, error: Broken) -> None:
+        if file.walked:
+            self.take(Bad(file.name, None, None, error.reason))
+        else:
+            self._refuse(Bad(file.name, None, None, error.reason))
+
+
+def format_of(file: File, asked: str | None = None) -> tuple[str | None, str]:
+    """The name of the format of *file*; None and the reason if it is none that holds text."""
+    if asked is not None:
+        return asked, ""
+    head = file.head()
+    packed = compression(head) is not None
+    if not packed:
+        for row in FORMATS.values():
+            if row.magic and head.startswith(row.magic):
+                return row.name, ""
+        for magic, what in _FOREIGN.items():
+            if head.startswith(magic):
+                return None, f"is {what}"
+    if file.suffix in _PICTURES:
+        return None, "is a drawing" if file.suffix == ".svg" else "is a picture"
+    for row in FORMATS.values():
+        if file.suffix in row.suffixes:
+            if file.suffix == ".json" and head.lstrip()[:1] == b"[":
+                raise Broken("is a JSON array; one object a line is wanted: jq -c '.[]'")
+            return row.name, ""
+    if file.path == STDIN or file.is_remote:
+        return "jsonl", ""
+    return "text", ""
+
+
+def open_source(
+    data: Any,
+    *,
+    text_field: str = "text",
+    id_field: str | None = None,
+    fields: Iterable[str] = (),
+    html: bool = False,
+    format: str | None = None,
+    limits: Limits = DEFAULT,
+    again: bool = True,
+    on_bad: Callable[[Bad], None] | None = None,
+    unique: bool = False,
+    tolerance: Tolerance = ANY,
+) -> Source:
+    """The documents of *data*: a path, several, `-`, a table, or an iterable of documents.
+
+    Without *id_field* the field `id` is used where there is one, else `file:line`. *again* keeps what
+    can be read only once (a pipe), for a second reading. *unique* makes a document whose id was met
+    before a bad record. *on_bad* is given every bad record and every refused file.
+    """
+    from neardup.sources.reading import Request
+
+    if format is not None and format not in FORMATS:
+        raise UnknownName(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
+    request = Request(
+        text_field=text_field, id_field=id_field, fields=tuple(fields), html=html, limits=limits
+    )
+    return Source(
+        _inputs(data, again), request, format=format, on_bad=on_bad, unique=unique, tolerance=tolerance
+    )
+
+
+def _inputs(data: Any, again: bool) -> list[Any]:
+    if isinstance(data, str | os.PathLike):
+        data = [data]
+    if not isinstance(data, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in data):
+        from neardup.sources.memory import Held
+
+        return [Held(data)]
+    seen: Seen = {}
+    inputs: list[Any] = []
+    for path in dict.fromkeys(os.fspath(one) for one in data):
+        inputs += _named(os.fsdecode(path), seen, again)
+    return inputs
+
+
+def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
+    """The inputs that *path*, named by the user, stands for."""
+    file = File(path, again=again)
+    if path == STDIN or file.is_remote:
+        yield file
+        return
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise RefusedInput(f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISDIR(status.st_mode):
+        reason = met(path, status, seen) if stat.S_ISREG(status.st_mode) else None
+        yield file if reason is None else Found(path, skipped=reason)
+        return
+    for found in walk(path, seen):
+        yield File(found.path, root=path) if found == Found(found.path) else found
+
+
+def _row_bytes(batch: Batch, row: int) -> bytes:
+    import orjson
+
+    if isinstance(batch.raw, list):
+        return bytes(batch.raw[row])
+    return orjson.dumps({"id": batch.ids[row].as_py(), "text": batch.texts[row].as_py()})

@@ -1,0 +1,153 @@
+"""Documents from columns: what Parquet, Arrow and in-memory tables have in common.
+
+Nothing in a table is believed: a text that is null or not UTF-8 makes its row bad, an id that is
+no text or integer refuses the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup.sources.limits import size
+from neardup.sources.reading import Report, Request
+from neardup.sources.streams import BLOCK, Broken
+from neardup.types import Bad, Batch
+
+
+class Table:
+    """The reading of one table: checks its schema, then turns its record batches into documents."""
+
+    def __init__(
+        self, name: str, schema: pa.Schema, request: Request, bad: Report, *, prefix: str, first: int = 1
+    ) -> None:
+        """*prefix* stands before the row number, from *first*, in the id of a document without one."""
+        self._first = first
+        self._name, self._request, self._bad, self._prefix = name, request, bad, prefix
+        names = schema.names
+        wanted = [request.text_field, *request.fields, *([request.id_field] if request.id_field else [])]
+        for column in wanted:
+            if column not in names:
+                raise Broken(f"has no column {column!r}; columns: {', '.join(map(repr, names[:20]))}")
+            if names.count(column) > 1:
+                raise Broken(f"has two columns {column!r}")
+        self.has_ids = names.count(request.id_name) == 1
+        self._row = 0
+        _needs_kind(schema, request.text_field, _is_text, "text")
+        if self.has_ids:
+            _needs_kind(
+                schema, request.id_name, lambda kind: _is_text(kind) or pa.types.is_integer(kind), "id"
+            )
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that have to be read."""
+        names = [self._request.text_field, *self._request.fields]
+        if self.has_ids:
+            names.append(self._request.id_name)
+        return list(dict.fromkeys(names))
+
+    def documents(self, batch: pa.RecordBatch) -> Iterator[Batch]:
+        """The documents of *batch*, the next rows of the table."""
+        first, self._row = self._row + 1, self._row + batch.num_rows
+        if batch.num_rows == 0:
+            return
+        places = np.arange(first, first + batch.num_rows, dtype=np.int64)
+        texts, faults = _texts(batch.column(self._request.text_field), "text")
+        lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+        limit = self._request.limits.line
+        for row in np.flatnonzero(lengths > limit).tolist():
+            faults[row] = f"its text is {size(int(lengths[row]))}; the limit is {size(limit)}"
+        if self.has_ids:
+            ids, odd = _texts(batch.column(self._request.id_name), "id")
+            faults |= odd
+            for row in np.flatnonzero(lengths_of(ids) == 0).tolist():
+                faults.setdefault(row, "its id is empty")
+        else:
+            ids = pa.array(
+                [f"{self._prefix}{place + self._first - 1}" for place in places.tolist()], pa.large_string()
+            )
+        if faults:
+            for row in sorted(faults):
+                raw = _raw(batch.slice(row, 1), self._request, self.has_ids)
+                self._bad(Bad(self._name, first + row, None, faults[row], raw))
+            kept = np.ones(batch.num_rows, dtype=bool)
+            kept[list(faults)] = False
+            ids, texts, places = ids.filter(pa.array(kept)), texts.filter(pa.array(kept)), places[kept]
+            batch = batch.filter(pa.array(kept))
+        if not len(ids):
+            return
+        fields = batch.select(list(self._request.fields)) if self._request.fields else None
+        raw_rows = batch if self._request.raw else None
+        yield Batch(ids=ids, texts=texts, file=self._name, places=places, fields=fields, raw=raw_rows)
+
+
+def lengths_of(array: pa.Array) -> Any:
+    """The length of each text in bytes; -1 for null."""
+    return pc.binary_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def slices(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
+    """*batch* in parts of about `BLOCK` bytes of *column*."""
+    rows = max(1, min(batch.num_rows, int(BLOCK * batch.num_rows / max(1, batch.column(column).nbytes))))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    is_any = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    views = (pa.types.is_string_view, pa.types.is_binary_view)
+    return any(check(kind) for check in (*is_any, *views)) or pa.types.is_null(kind)
+
+
+def _needs_kind(schema: pa.Schema, column: str, check: Any, what: str) -> None:
+    kind = schema.field(column).type
+    if not check(kind):
+        wanted = "text" if what == "text" else "text or an integer"
+        raise Broken(f"its column {column!r} is {kind}, not {wanted}")
+
+
+def _texts(column: pa.Array, what: str) -> tuple[pa.LargeStringArray, dict[int, str]]:
+    """*column* as text, and the faults of its rows. A faulty row is null in the text."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    faults = {}
+    if column.null_count:
+        faults = {int(row): f"its {what} is null" for row in np.flatnonzero(column.is_null().to_numpy(False))}
+    if pa.types.is_integer(column.type) or pa.types.is_null(column.type):
+        return column.cast(pa.large_string()), faults
+    try:
+        texts = column.cast(pa.large_binary()).cast(pa.large_string())  # the second cast checks UTF-8
+        texts.validate(full=True)
+        return texts, faults
+    except pa.ArrowException:
+        values: list[str | None] = []
+        for row, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
+            try:
+                values.append(None if value is None else value.decode())
+            except UnicodeDecodeError:
+                faults[row] = f"its {what} is not UTF-8"
+                values.append(None)
+        return pa.array(values, pa.large_string()), faults
+
+
+def _raw(row: pa.RecordBatch, request: Request, has_ids: bool) -> bytes:
+    """The wanted cells of a bad row as JSON; bytes that are not UTF-8 become `\\xHH`."""
+    names = [request.id_name, request.text_field] if has_ids else [request.text_field]
+    cells = {}
+    for name in names:
+        column = row.column(name)
+        value = (
+            column.cast(pa.large_binary()).to_pylist()[0] if _is_text(column.type) else column.to_pylist()[0]
+        )
+        cells[name] = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+    return orjson.dumps(cells, default=str)

@@ -1,0 +1,230 @@
+"""Input files: opened without surprises, and walked.
+
+A walk follows no symbolic link, opens nothing but regular files, meets each inode once and goes
+in sorted order, so that the same tree always gives the same documents. A path that the user
+names may be a link or a pipe: that was asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, Final, NamedTuple
+
+from neardup.errors import MissingExtra, RefusedInput
+from neardup.sources.limits import MIB, Limits
+from neardup.sources.names import path_id
+from neardup.sources.streams import SUFFIXES, Broken, Feed, ahead, chunks
+
+STDIN: Final = "-"
+_REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_QUIET: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class File:
+    """One input of bytes: its name, its first bytes, and ways to read it, as often as wanted.
+
+    `digest` is the SHA-256 of its raw bytes once it was read to the end. A pipe is copied to a
+    temporary file while it is first read, if it is to be read again.
+    """
+
+    def __init__(self, path: str, *, root: str | None = None, again: bool = True) -> None:
+        """*root* is the folder that was walked to find it."""
+        self.path = path
+        self.root = path if root is None else root
+        self.walked = root is not None
+        self.name = "<stdin>" if path == STDIN else path
+        self.id = "stdin" if path == STDIN else path_id(path)
+        self.digest: str | None = None
+        self.bytes = 0
+        self._again = again
+        self._copy: IO[bytes] | None = None
+        self._stamp: tuple[int, ...] | None = None
+        self._feed: Feed | None = None
+
+    @property
+    def suffix(self) -> str:
+        """The ending of its name that tells the format, lower-cased.
+
+        >>> File("x/a.JSONL.gz").suffix, File("a.gz").suffix
+        ('.jsonl', '')
+        """
+        stem, ending = os.path.splitext(os.path.basename(self.path).lower())
+        return os.path.splitext(stem)[1] if ending in SUFFIXES else ending
+
+    @property
+    def named_compression(self) -> str | None:
+        """The compression that its name promises."""
+        return SUFFIXES.get(os.path.splitext(self.path.lower())[1])
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes as it is stored; 0 where that is not known."""
+        return 0 if self.path == STDIN or self.is_remote else os.stat(self.path).st_size
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it can be read only from start to end."""
+        return self.path == STDIN or (not self.is_remote and stat.S_ISFIFO(os.stat(self.path).st_mode))
+
+    @property
+    def is_remote(self) -> bool:
+        return _REMOTE.match(self.path) is not None
+
+    @property
+    def consumed(self) -> int:
+        """How many of its bytes the present reading has taken."""
+        return self._feed.count if self._feed is not None else self.bytes
+
+    @contextmanager
+    def open(self) -> Iterator[IO[bytes]]:
+        """The file at its start; refused if it is not a file or changed since it was last open."""
+        if self.is_remote:
+            with _remote(self.path) as remote:
+                yield remote
+            return
+        if self._copy is not None:
+            self._copy.seek(0)
+            yield self._copy
+            return
+        if self.path == STDIN:
+            # The raw file: a thread that waits in the buffered one would hold its lock at exit.
+            yield getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+            return
+        flags = os.O_RDONLY | _QUIET | (getattr(os, "O_NOFOLLOW", 0) if self.walked else 0)
+        try:
+            handle = os.open(self.path, flags)
+        except (OSError, ValueError) as error:
+            raise Broken(f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            self._check(os.fstat(handle))
+            if stat.S_ISFIFO(os.fstat(handle).st_mode):
+                os.set_blocking(handle, True)
+            yield file
+
+    @contextmanager
+    def feed(self) -> Iterator[Feed]:
+        """Its raw bytes from the start."""
+        with self.open() as file:
+            copy = self._copy
+            if self._again and copy is None and not self.is_remote and self.is_stream:
+                # Kept open for the life of this object: it has no name that could be left behind.
+                copy = tempfile.TemporaryFile()  # noqa: SIM115
+                weakref.finalize(self, copy.close)
+                feed = Feed(file, copy=copy)
+            else:
+                feed = Feed(file)
+            self._feed = feed
+            yield feed
+            if self.digest is None:
+                self.digest, self.bytes = feed.digest(), feed.count
+            if copy is not None and self._copy is None:
+                feed.digest()
+                self._copy = copy
+
+    @contextmanager
+    def chunks(self, limits: Limits) -> Iterator[Iterator[bytes]]:
+        """Its bytes from the start, decompressed, a piece at a time."""
+        with self.feed() as feed:
+            pieces = ahead(chunks(feed, named=self.named_compression, limits=limits))
+            try:
+                yield pieces
+            finally:
+                pieces.close()
+
+    def head(self, length: int = 4096) -> bytes:
+        """Its first bytes as they are stored; empty for a pipe, which cannot give them twice."""
+        if not self.is_remote and self.is_stream and self._copy is None:
+            return b""
+        with self.open() as file:
+            return file.read(length) or b""
+
+    def hashed(self) -> str:
+        """The SHA-256 of its raw bytes, read for that alone if need be."""
+        if self.digest is None:
+            found = hashlib.sha256()
+            with self.open() as file:
+                while piece := file.read(MIB):
+                    found.update(piece)
+                    self.bytes += len(piece)
+            self.digest = found.hexdigest()
+        return self.digest
+
+    def _check(self, status: os.stat_result) -> None:
+        kind = status.st_mode
+        if stat.S_ISDIR(kind):
+            raise Broken("is a folder")
+        if not stat.S_ISREG(kind) and (self.walked or not stat.S_ISFIFO(kind)):
+            raise Broken("is not a regular file")
+        stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if stat.S_ISREG(kind) and self._stamp is not None and stamp != self._stamp:
+            raise RefusedInput(
+                f"{self.name!r} changed while it was read; run again when nothing writes to it"
+            )
+        self._stamp = stamp
+
+
+class Found(NamedTuple):
+    """What a walk met: a file to read, or the reason why not, as a fault or as something to pass by."""
+
+    path: str
+    fault: str | None = None
+    skipped: str | None = None
+
+
+Seen = dict[tuple[int, int], str]
+
+
+def walk(folder: str, seen: Seen) -> Iterator[Found]:
+    """Everything below *folder* in sorted order. *seen* remembers inodes between walks."""
+    stack = [folder]
+    while stack:
+        path = stack.pop()
+        try:
+            status = os.lstat(path)
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    names = sorted((os.fsencode(entry.name) for entry in entries), reverse=True)
+                stack += [os.path.join(path, os.fsdecode(name)) for name in names]
+                continue
+        except OSError as error:
+            yield Found(path, fault=f"cannot be opened: {error.strerror}")
+            continue
+        if stat.S_ISREG(status.st_mode):
+            yield Found(path, skipped=met(path, status, seen))
+        else:
+            yield Found(path, skipped=f"is {_special(status.st_mode)}")
+
+
+def met(path: str, status: os.stat_result, seen: Seen) -> str | None:
+    """The reason to pass by a regular file that was met before, under this or another name."""
+    first = seen.setdefault((status.st_dev, status.st_ino), path)
+    return None if first is path else f"is the same file as {first!r}"
+
+
+def _special(mode: int) -> str:
+    if stat.S_ISLNK(mode):
+        return "a symbolic link"
+    if stat.S_ISFIFO(mode):
+        return "a pipe"
+    if stat.S_ISSOCK(mode):
+        return "a socket"
+    return "a device"
+
+
+def _remote(path: str) -> Any:
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtra(f"{path!r} needs fsspec; install it: pip install 'neardup[remote]'") from None
+    try:
+        return fsspec.open(path, "rb")
+    except (ImportError, ValueError) as error:
+        raise RefusedInput(f"{path!r} cannot be opened: {error}") from None

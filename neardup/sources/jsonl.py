@@ -1,0 +1,166 @@
+"""JSON Lines: one object a line.
+
+Blank lines are no records. A line that is not one JSON object with the wanted fields is bad and
+stands alone: no line can spoil its neighbours. What orjson refuses is refused (NaN, lone
+surrogates, invalid UTF-8, a second value on the line); a wanted key that stands twice is, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import orjson
+
+from neardup.sources.files import File
+from neardup.sources.limits import Limits, size
+from neardup.sources.lines import HEAD, Block, LongLine, blocks
+from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, checked_text, fields_of
+from neardup.types import Bad, Batch
+
+_BLANK: Final = object()
+_NESTS: Final = frozenset((dict, list))
+_SHORT: Final = 512  # bytes a line below which keys are counted in the whole block at once
+
+
+class _Fault(str):
+    """Why a line is no document. No exception: one that is kept keeps its frame, with all the records."""
+
+
+def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
+    """The documents of *file*; a record that is none goes to *bad*."""
+    ids = Ids(file.id, request)
+    with file.chunks(request.limits) as chunks:
+        for block in blocks(chunks, limits=request.limits):
+            if isinstance(block, LongLine):
+                bad(too_long(file.name, block, request.limits))
+            elif batch := _documents(block, file, request, ids, bad):
+                yield batch
+
+
+def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
+    """What is reported of a line over the limit."""
+    reason = f"is {size(line.length)} long; the limit is {size(limits.line)} a line"
+    return Bad(name, line.line, line.offset, reason, line.head[:HEAD], line.length)
+
+
+def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report) -> Batch | None:
+    lines = block.lines()
+    try:
+        records = list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        records = [_parsed(line) for line in lines]
+    faults = dict(_faults(block, lines, records, request))
+    rows = [row for row, record in enumerate(records) if record is not _BLANK and row not in faults]
+    names = [records[row].get(request.id_name) for row in rows]
+    if set(map(type, names)) != {str} or not all(names):
+        names, rows = _named(names, rows, block.line, ids, faults)
+    elif rows:
+        ids.note()
+    offsets = block.offsets(lines) if faults else []
+    for row in sorted(faults):
+        bad(Bad(file.name, block.line + row, offsets[row], faults[row], lines[row]))
+    if not rows:
+        return None
+    return batch_of(
+        names,
+        [records[row][request.text_field] for row in rows],
+        [block.line + row for row in rows],
+        file=file.name,
+        fields=fields_of([records[row] for row in rows], request.fields),
+        raw=[lines[row] + b"\n" for row in rows] if request.raw else None,
+    )
+
+
+def _named(
+    values: list[Any], rows: list[int], first: int, ids: Ids, faults: dict[int, str]
+) -> tuple[list[str], list[int]]:
+    """The ids of *rows*, and the rows that have one; the others go to *faults*."""
+    names, kept = [], []
+    for value, row in zip(values, rows, strict=True):
+        try:
+            names.append(ids.of(value, first + row))
+            kept.append(row)
+        except Unfit as fault:
+            faults[row] = str(fault)
+    return names, kept
+
+
+def _faults(
+    block: Block, lines: list[bytes], records: list[Any], request: Request
+) -> Iterator[tuple[int, str]]:
+    """The rows that are no documents, and why: a close look at what a cheap one has not cleared."""
+    plain = set(map(type, records)) == {dict}
+    if not plain or set(map(type, [record.get(request.text_field) for record in records])) != {str}:
+        for row, record in enumerate(records):
+            try:
+                if record is not _BLANK:
+                    checked_text(record, request.text_field)
+            except Unfit as fault:
+                yield row, record if type(record) is _Fault else str(fault)
+    for row, record in enumerate(records):
+        if type(record) is dict and _depth_over(record, request.limits.depth):
+            yield row, f"is nested more than {request.limits.depth} levels deep"
+    if len(block.data) < _SHORT * len(lines) and all(
+        block.data.count(_key(name)) <= sum(type(record) is dict and name in record for record in records)
+        for name in (request.text_field, request.id_name)
+    ):
+        return
+    for row, (line, record) in enumerate(zip(lines, records, strict=True)):
+        if type(record) is not dict or type(text := record.get(request.text_field)) is not str:
+            continue
+        if _may_repeat(line, text, request) and (name := _repeated(line, request)):
+            yield row, f"has the key {name!r} twice"
+
+
+def _parsed(line: bytes) -> Any:
+    """The value of *line*, `_BLANK`, or the fault that says why there is none."""
+    if not line.strip(b" \t\r"):
+        return _BLANK
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return _Fault(f"is not JSON: {error}")
+
+
+def _may_repeat(line: bytes, text: str, request: Request) -> bool:
+    """Whether a wanted key may stand in *line* twice, found without a look into the text.
+
+    The last of equal keys wins, so *text* follows it, in at least one byte a character: a key that
+    wins over an earlier one stands before the last `len(text)` bytes.
+    """
+    key, other = _key(request.text_field), _key(request.id_name)
+    first = line.find(key)
+    if first < 0 or line.find(key, first + 1, len(line) - len(text)) >= 0:
+        return True
+    return line.count(other, 0, first) + line.count(other, first + len(key) + len(text)) > 1
+
+
+@cache
+def _key(name: str) -> bytes:
+    return orjson.dumps(name)
+
+
+def _repeated(line: bytes, request: Request) -> str | None:
+    """The wanted key that stands twice in the outermost object of *line*, which orjson could parse."""
+    pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
+    keys = [key for key, _ in pairs]
+    return next((name for name in (request.text_field, request.id_name) if keys.count(name) > 1), None)
+
+
+def _depth_over(value: dict[str, Any], limit: int) -> bool:
+    if _NESTS.isdisjoint(map(type, value.values())):
+        return False
+    level = [inner for inner in value.values() if type(inner) in _NESTS]
+    for _ in range(limit - 1):
+        if not level:
+            return False
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if type(outer) is dict else outer)
+            if type(inner) in _NESTS
+        ]
+    return bool(level)

@@ -1,0 +1,84 @@
+"""Parquet: the wanted columns, some thousand rows at a time. Page checksums, where present, are verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neardup.sources.columns import Table, slices
+from neardup.sources.files import File
+from neardup.sources.reading import Report, Request
+from neardup.sources.streams import BLOCK, Broken
+from neardup.types import Batch
+
+MAGIC = b"PAR1"
+_SMALL_ROW = 64  # stored bytes a row below which a dictionary may hide large texts
+
+
+def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
+    """The documents of *file*; a record that is none goes to *bad*."""
+    file.hashed()
+    with file.open() as handle:
+        try:
+            parquet = _opened(handle)
+            table = Table(file.name, parquet.schema_arrow, request, bad, prefix=f"{file.id}:")
+            # A dictionary can stand for any number of rows: keep it folded until the rows are counted.
+            if _is_folded(parquet, request.text_field):
+                parquet = _opened(handle, read_dictionary=[request.text_field])
+            columns = None if request.raw else table.columns
+            for batch in parquet.iter_batches(batch_size=_rows(parquet), columns=columns):
+                for part in _unfolded(batch, request.text_field):
+                    yield from table.documents(part)
+        except Broken:
+            raise
+        except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+            raise Broken(f"is damaged Parquet: {_short(error)}") from None
+
+
+def _opened(handle: Any, **options: Any) -> pq.ParquetFile:
+    handle.seek(0)
+    return pq.ParquetFile(handle, page_checksum_verification=True, pre_buffer=False, **options)
+
+
+def _groups(parquet: pq.ParquetFile) -> Iterator[Any]:
+    return (parquet.metadata.row_group(number) for number in range(parquet.metadata.num_row_groups))
+
+
+def _rows(parquet: pq.ParquetFile) -> int:
+    """How many rows make a batch of about `BLOCK` bytes, by the sizes that the footer states."""
+    stored = sum(group.total_byte_size for group in _groups(parquet))
+    return int(max(16, min(65536, BLOCK * max(1, parquet.metadata.num_rows) // max(1, stored))))
+
+
+def _is_folded(parquet: pq.ParquetFile, column: str) -> bool:
+    kind = parquet.schema_arrow.field(column).type
+    if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+        return False
+    for group in _groups(parquet):
+        for number in range(group.num_columns):
+            chunk = group.column(number)
+            if chunk.path_in_schema == column and chunk.has_dictionary_page:
+                return bool(chunk.total_uncompressed_size < _SMALL_ROW * group.num_rows)
+    return False
+
+
+def _unfolded(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
+    texts = batch.column(column)
+    if not pa.types.is_dictionary(texts.type):
+        yield from slices(batch, column)
+        return
+    # The longest entry bounds what a row can take.
+    longest = max((len(value.as_buffer() or b"") for value in texts.dictionary if value.is_valid), default=1)
+    rows = max(1, 2 * BLOCK // max(1, longest))
+    for start in range(0, batch.num_rows, rows):
+        part = batch.slice(start, rows)
+        place = part.schema.get_field_index(column)
+        plain = part.column(place).dictionary_decode()
+        yield part.set_column(place, part.schema.field(place).with_type(plain.type), plain)
+
+
+def _short(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__

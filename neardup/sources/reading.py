@@ -1,0 +1,129 @@
+"""What a reader is asked for, and the small checks that all readers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.sources.limits import DEFAULT, Limits
+from neardup.types import Bad, Batch
+
+DEFAULT_ID: Final = "id"
+
+Report = Callable[[Bad], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What makes a document of a record. Without *id_field* the field `id` is used where there is one."""
+
+    text_field: str = "text"
+    id_field: str | None = None
+    fields: tuple[str, ...] = ()
+    html: bool = False
+    raw: bool = False
+    limits: Limits = DEFAULT
+
+    @property
+    def id_name(self) -> str:
+        return DEFAULT_ID if self.id_field is None else self.id_field
+
+
+class Unfit(ValueError):
+    """A record that is no document; the message is the reason."""
+
+
+class Ids:
+    """The ids of one input's documents.
+
+    The first document decides: if it has an id, or the user named the field, every document needs
+    one; if not, those without get `file:place`.
+    """
+
+    def __init__(self, name: str, request: Request) -> None:
+        self._name = name
+        self._field = request.id_name
+        self._needed: bool | None = None if request.id_field is None else True
+
+    def note(self) -> None:
+        """Documents with ids of their own were met."""
+        if self._needed is None:
+            self._needed = True
+
+    def of(self, value: Any, place: int) -> str:
+        """The id of the document at *place* with *value* in its id field."""
+        if self._needed is None:
+            self._needed = value is not None
+        if type(value) is str and value:
+            return value
+        if type(value) is int:
+            return str(value)
+        if value is None and not self._needed:
+            return f"{self._name}:{place}"
+        if value is None:
+            raise Unfit(f"has no field {self._field!r}")
+        raise Unfit(f"its {self._field!r} is {_kind(value)}, not text or an integer")
+
+
+def checked_text(record: Any, field: str) -> str:
+    """The text of *record*, a parsed record of a line format."""
+    if type(record) is not dict:
+        raise Unfit(f"is {_kind(record)}, not an object")
+    value = record.get(field)
+    if type(value) is str:
+        return value
+    if value is None and field not in record:
+        raise Unfit(f"has no field {field!r}")
+    raise Unfit(f"its {field!r} is {_kind(value)}, not text")
+
+
+def batch_of(
+    ids: Sequence[str],
+    texts: Sequence[str],
+    places: Sequence[int],
+    *,
+    file: str,
+    fields: pa.RecordBatch | None = None,
+    raw: Any = None,
+) -> Batch:
+    """A batch of Python values."""
+    return Batch(
+        ids=pa.array(ids, pa.large_string()),
+        texts=pa.array(texts, pa.large_string()),
+        file=file,
+        places=np.asarray(places, dtype=np.int64),
+        fields=fields,
+        raw=raw,
+    )
+
+
+def column(values: Sequence[Any]) -> pa.Array:
+    """Values of one extra field: numbers, texts or booleans as they are, anything mixed as its JSON text."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
+        import orjson
+
+        return pa.array([None if value is None else orjson.dumps(value).decode() for value in values])
+
+
+def fields_of(records: Sequence[Any], names: Sequence[str]) -> pa.RecordBatch | None:
+    """The extra fields *names* of parsed *records*; null where one is missing."""
+    if not names:
+        return None
+    return pa.RecordBatch.from_arrays(
+        [column([record.get(name) for record in records]) for name in names], list(names)
+    )
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if value == "":
+        return "empty"
+    kinds = {str: "a string", bool: "true or false", int: "a number", float: "a number", list: "a list"}
+    return kinds.get(type(value), "an object")

@@ -1,0 +1,261 @@
+"""Bytes of one input: hashed while they are read, decompressed within limits.
+
+A broken stream first gives everything that stands before the break, then raises `Broken`.
+Compression is recognised by its first bytes, never by the name alone.
+"""
+
+from __future__ import annotations
+
+import bz2
+import hashlib
+import lzma
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import IO, Any, Final, Protocol
+
+from neardup.errors import RefusedInput
+from neardup.sources.limits import MIB, Limits, size
+
+PIECE: Final = 256 * 1024  # compressed bytes taken at a time
+CHUNK: Final = 1 * MIB  # bytes read or decompressed at a time
+BLOCK: Final = 2 * MIB  # bytes handed on at a time
+XZ_MEMORY: Final = 128 * MIB  # the largest dictionary an .xz file may ask for; `xz -9` asks for 64 MiB
+
+MAGIC: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh": "bz2",
+}
+SUFFIXES: Final = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bz2"}
+
+
+class Broken(RefusedInput):
+    """The input cannot be read further. What came before it was whole."""
+
+    def __init__(
+        self, reason: str, *, line: int | None = None, offset: int | None = None, raw: bytes = b""
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+        self.offset = offset
+        self.raw = raw
+
+
+class Feed:
+    """The raw bytes of an input, read once from start to end, with their SHA-256."""
+
+    def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None) -> None:
+        """*copy* receives every byte read, so that a pipe can be read again."""
+        self._file = file
+        self._copy = copy
+        self._hash = hashlib.sha256()
+        self._head = b""
+        self.count = 0
+
+    def peek(self, length: int) -> bytes:
+        """The next *length* bytes, or fewer at the end; they are read again by `read`."""
+        while len(self._head) < length and (piece := self._take(length - len(self._head))):
+            self._head += piece
+        return self._head[:length]
+
+    def read(self, length: int = CHUNK) -> bytes:
+        """The next bytes, at most *length*; empty at the end."""
+        if self._head:
+            piece, self._head = self._head[:length], self._head[length:]
+            return piece
+        return self._take(length)
+
+    def digest(self) -> str:
+        """The SHA-256 of all bytes of the input, in hexadecimal; reads what is left."""
+        while self.read():
+            pass
+        return self._hash.hexdigest()
+
+    def _take(self, length: int) -> bytes:
+        try:
+            piece = self._file.read(length) or b""
+        except OSError as error:
+            raise Broken(f"cannot be read: {error.strerror or error}") from None
+        self._hash.update(piece)
+        self.count += len(piece)
+        if self._copy is not None:
+            self._copy.write(piece)
+        return piece
+
+    # What pyarrow asks of a file.
+    closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+def compression(head: bytes) -> str | None:
+    """The compression that a file with these first bytes has, or None."""
+    for magic, name in MAGIC.items():
+        if head.startswith(magic):
+            return name
+    return None
+
+
+def chunks(feed: Feed, *, named: str | None = None, limits: Limits) -> Iterator[bytes]:
+    """The decompressed bytes of *feed*, a piece at a time. *named* is the compression its name promises."""
+    found = compression(feed.peek(6))
+    if found is None:
+        if named is not None:
+            empty = not feed.peek(1)
+            raise Broken(f"is empty, not {named}" if empty else f"is named as {named} but is not; rename it")
+        return _gathered(iter(lambda: feed.read(BLOCK), b""))
+    return _gathered(_measured(_DECODERS[found](feed), feed, limits))
+
+
+def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces of about `BLOCK`; those before a break come before its error."""
+    held: list[bytes] = []
+    count = 0
+    try:
+        for piece in pieces:
+            held.append(piece)
+            count += len(piece)
+            if count >= BLOCK:
+                yield b"".join(held)
+                held, count = [], 0
+    except Broken:
+        if held:
+            yield b"".join(held)
+        raise
+    if held:
+        yield b"".join(held)
+
+
+def ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
+    """The same bytes, read and decompressed by another thread while the last ones are looked at."""
+    ready: Queue[bytes | BaseException | None] = Queue(maxsize=1)
+    stopped = Event()
+
+    def put(value: bytes | BaseException | None) -> bool:
+        while not stopped.is_set():
+            try:
+                ready.put(value, timeout=0.1)
+                return True
+            except Full:
+                continue
+        return False
+
+    def work() -> None:
+        try:
+            for piece in pieces:
+                if not put(piece):
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        while (piece := ready.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            yield piece
+    finally:
+        stopped.set()
+        thread.join(timeout=0.2)  # longer only if it waits for a pipe; then it is left to its wait
+
+
+def _measured(pieces: Iterator[bytes], feed: Feed, limits: Limits) -> Iterator[bytes]:
+    total = 0
+    for piece in pieces:
+        total += len(piece)
+        if total > limits.ratio_after and total > limits.ratio * feed.count:
+            ratio = f"{limits.ratio} times its size"
+            raise Broken(f"expands to more than {ratio}, the limit after {size(limits.ratio_after)}")
+        yield piece
+
+
+class _Decoder(Protocol):
+    def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+
+
+class _Gzip:
+    """zlib with the manners of the bz2 and lzma decoders."""
+
+    def __init__(self) -> None:
+        self._inner = zlib.decompressobj(wbits=31)
+
+    def decompress(self, data: bytes, max_length: int = 0) -> bytes:
+        return self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._inner.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+
+def _members(name: str, decoder_of: Callable[[], Any]) -> Callable[[Feed], Iterator[bytes]]:
+    """A decompressor of one or more members, one after the other, as gzip, xz and bz2 files may have."""
+
+    def pieces(feed: Feed) -> Iterator[bytes]:
+        data = feed.read(PIECE)
+        while data:
+            decoder: _Decoder = decoder_of()
+            while not decoder.eof:
+                if not data and decoder.needs_input and not (data := feed.read(PIECE)):
+                    raise Broken(f"the {name} stream is cut short")
+                try:
+                    piece = decoder.decompress(data, CHUNK)
+                except (zlib.error, OSError, EOFError, lzma.LZMAError, ValueError) as error:
+                    raise Broken(f"the {name} stream is damaged: {error}") from None
+                data = b""
+                if piece:
+                    yield piece
+            data = decoder.unused_data.lstrip(b"\0")  # tapes and some tools pad with zeros
+            while not data and (data := feed.read(PIECE)):
+                data = data.lstrip(b"\0")
+            if data and compression(data + feed.peek(6)) != name:
+                raise Broken(f"bytes that are not {name} follow the {name} stream")
+
+    return pieces
+
+
+def _zstd(feed: Feed) -> Iterator[bytes]:
+    # zstd itself refuses windows above 128 MiB, checks frame checksums and reads many frames.
+    import pyarrow as pa
+
+    stream = pa.CompressedInputStream(pa.PythonFile(feed, mode="r"), "zstd")
+    while True:
+        try:
+            piece = stream.read(CHUNK)
+        except (OSError, pa.ArrowException) as error:
+            raise Broken(f"the zstd stream is damaged: {error}") from None
+        if not piece:
+            return
+        yield piece
+
+
+_DECODERS: Final[dict[str, Callable[[Feed], Iterator[bytes]]]] = {
+    "gzip": _members("gzip", _Gzip),
+    "xz": _members("xz", lambda: lzma.LZMADecompressor(memlimit=XZ_MEMORY)),
+    "bz2": _members("bz2", bz2.BZ2Decompressor),
+    "zstd": _zstd,
+}

@@ -1,0 +1,75 @@
+"""Stars: a keeper and the documents that were verified against it, each of them directly.
+
+In the keep order an unassigned document becomes keeper and takes every unassigned candidate
+whose pair with it is accepted. A chain A~B~C never joins A and C.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+# Pairs judged at a time: enough for all cores, few enough that a large cluster is found early.
+ROUND = 8192
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stars:
+    """Who keeps whom."""
+
+    keeper: Rows
+    """For each document the one that stays for it: itself, if it stays."""
+    decided: Rows
+    """The candidate pairs that were measured because they could decide something."""
+    accepted: Flags
+    """Of those, which were accepted."""
+
+
+def stars(
+    count: int,
+    left: Rows,
+    right: Rows,
+    judge: Callable[[Rows], Flags],
+    *,
+    fixed: Flags | None = None,
+) -> Stars:
+    """The stars of documents that are numbered in keep order.
+
+    *left* < *right* are candidate pairs, sorted. *judge* says of some pairs, given by their row,
+    which are accepted. *fixed* documents are never taken.
+
+    >>> chain = stars(3, np.array([0, 1]), np.array([1, 2]), lambda rows: np.ones(len(rows), bool))
+    >>> chain.keeper.tolist()
+    [0, 0, 2]
+    """
+    keeper = np.arange(count)
+    free = np.ones(count, dtype=bool)
+    takeable = np.ones(count, dtype=bool) if fixed is None else ~fixed
+    decided: list[int] = []
+    verdicts: list[bool] = []
+    at = 0
+    while at < len(left):
+        end = min(len(left), at + ROUND)
+        # A keeper's pairs are judged in one round, so that none is judged in vain.
+        while end < len(left) and left[end] == left[end - 1] and end - at < 64 * ROUND:
+            end += 1
+        rows = np.arange(at, end)
+        rows = rows[free[left[rows]] & free[right[rows]] & takeable[right[rows]]]
+        accepted = judge(rows) if len(rows) else np.zeros(0, dtype=bool)
+        for row, one, other, yes in zip(
+            rows.tolist(), left[rows].tolist(), right[rows].tolist(), accepted.tolist(), strict=True
+        ):
+            if free[one] and free[other]:
+                decided.append(row)
+                verdicts.append(yes)
+                if yes:
+                    keeper[other] = one
+                    free[other] = False
+        at = end
+    return Stars(keeper, np.array(decided, dtype=np.int64), np.array(verdicts, dtype=bool))

@@ -1,0 +1,64 @@
+"""The values that travel from sources to sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document, where a single one is needed; many travel as a `Batch`."""
+
+    id: str
+    content: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Documents that stand next to each other in one input, as Arrow arrays of equal length.
+
+    `file` is the file, or the folder that was walked for one document a file, as the user named it.
+    `raw` is there only when it was asked for: a list of the records' bytes (line formats, with
+    their line ends) or a record batch with every column (tables); None for one document a file.
+    """
+
+    ids: pa.LargeStringArray
+    texts: pa.LargeStringArray
+    file: str
+    places: npt.NDArray[np.int64]  # line, row or file of each document, from 1
+    fields: pa.RecordBatch | None = None
+    raw: Any = None
+    format: str = "memory"  # a name of `sources.FORMATS`, or this
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Any:
+        """Each document by itself."""
+        rows = self.fields.to_pylist() if self.fields is not None else [{}] * len(self)
+        return map(Document, self.ids.to_pylist(), self.texts.to_pylist(), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A record that cannot be used: where it stands, why, and its bytes.
+
+    `line` counts from 1; None means the whole file. `offset` is in bytes of the decompressed file,
+    None where records have none (rows of a table). `raw` holds the record's bytes, or the first of
+    them where `length` is more.
+    """
+
+    file: str
+    line: int | None
+    offset: int | None
+    reason: str
+    raw: bytes = b""
+    length: int | None = None

@@ -1,0 +1,206 @@
+"""Verification: candidate pairs measured on their real features, and judged in words.
+
+A fingerprint only proposes. What decides, and what each number is for, is told in
+docs/quality.md; the core does the work (src/verify.rs) in integers, similarities in
+ten-thousandths, rounded down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neardup import _native
+from neardup.errors import InvalidValue, UnknownName
+from neardup.schemes import scheme
+from neardup.schemes.model import Scheme, arrow_chunk
+
+Rows = npt.NDArray[np.int64]
+
+WHOLE: Final = 10_000
+# A candidate from this plain similarity on is a neighbour; from this on, nearly the same text.
+NEIGHBOUR: Final = 6000
+SAME: Final = 9000
+# Nearest candidates of a document that are looked at as its neighbours.
+NEIGHBOURS: Final = 64
+
+REASONS: Final = (
+    "nearly identical",
+    "same short text, edited",
+    "revision",
+    "too different",
+    "different numbers",
+    "same template, different content",
+    "shares mostly common text",
+    "too short to tell a revision from a sibling",
+    "a whole passage was replaced",
+    "same frame, other content",
+    "not close enough for strict",
+)
+ACCEPTING: Final = 3
+IDENTICAL: Final = "identical text"
+UNVERIFIED: Final = "fingerprint only, not verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When a pair is a pair. Similarities and shares in ten-thousandths; src/verify.rs tells each."""
+
+    floor: int = 6400
+    high: int = 9000
+    high_contrast: int = 8000
+    grey: bool = True
+    common: int = 7000
+    rare: int = 3400
+    contrast: int = 6000
+    short: int = 28
+    short_rare: int = 6500
+    long: int = 150
+    grey_middle: bool = False
+    middle_high: int = 9500
+    middle_words: int = 20
+    passage: int = 10
+    gap: int = 3
+    drop: int = 500
+    numbers: int = 64
+    siblings: int = 2
+    slot: int = 16
+
+
+RULES: Final = {
+    "default": Rule(),
+    "strict": Rule(high=9500, siblings=1, grey=False),
+    "loose": Rule(
+        middle_high=9000, common=6600, contrast=5000, numbers=32, short_rare=3400, grey_middle=True
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What decides: `rule:NAME`, `jaccard:S`, `containment:S`, or `none`."""
+
+    name: str
+    rule: Rule | None = None
+    threshold: float = 0.0
+
+    @property
+    def verifies(self) -> bool:
+        """Whether texts are looked at."""
+        return self.name != "none"
+
+
+def parse_measure(text: str, similarity: float | None = None) -> Measure:
+    """The measure that *text* names; *similarity* is the least plain cosine that the user wants.
+
+    >>> parse_measure("jaccard:0.7").threshold
+    0.7
+    """
+    name, _, argument = text.partition(":")
+    if name in RULES and not argument:
+        rule = RULES[name]
+        if similarity is not None:
+            rule = _with_floor(rule, similarity)
+        return Measure(name, rule)
+    if name in ("jaccard", "containment"):
+        try:
+            threshold = float(argument)
+        except ValueError:
+            threshold = -1.0
+        if not 0 < threshold <= 1:
+            raise InvalidValue(f"verify {text!r}: write {name}:S with S above 0 and at most 1")
+        return Measure(name, None, threshold)
+    if text == "none":
+        return Measure("none")
+    known = ", ".join([*RULES, "jaccard:S", "containment:S", "none"])
+    raise UnknownName(f"unknown verification {text!r}; known: {known}")
+
+
+def _with_floor(rule: Rule, similarity: float) -> Rule:
+    floor = round(similarity * WHOLE)
+    return replace(rule, floor=floor, high=max(rule.high, floor), middle_high=max(rule.middle_high, floor))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """What was found of some pairs, a row each."""
+
+    accepted: npt.NDArray[np.bool_]
+    reason: npt.NDArray[np.uint8]
+    plain: npt.NDArray[np.float64]
+    common: npt.NDArray[np.float64]
+    rare: npt.NDArray[np.float64]
+
+
+def measuring_scheme() -> Scheme:
+    """The features on which pairs are measured, whatever scheme proposed them."""
+    return scheme("text")
+
+
+class Verifier:
+    """Judges pairs of documents that are numbered in keep order; their texts are set aside first."""
+
+    def __init__(
+        self,
+        measure: Measure,
+        frequencies: _native.Frequencies | None,
+        documents: int,
+        *,
+        spill: str,
+        memory: int,
+        threads: int | None = None,
+    ) -> None:
+        self._measure, self._threads = measure, threads
+        self._native = _native.Verifier(measuring_scheme().recipe, frequencies, documents, spill, memory)
+
+    def add(self, numbers: Rows, texts: pa.LargeStringArray) -> None:
+        """Set aside texts; *numbers* says whose they are, -1 where one is not wanted."""
+        self._native.add(np.ascontiguousarray(numbers, dtype=np.int64), arrow_chunk(texts))
+
+    def meet(self, left: Rows, right: Rows, distance: npt.NDArray[Any]) -> None:
+        """Learn from all candidate pairs who is near whom."""
+        if self._measure.rule is None or not len(left):
+            return
+        rows = _nearest(left, right, distance)
+        left, right = left[rows], right[rows]
+        parts = [
+            self._native.measure(left[at : at + 4096], right[at : at + 4096], self._threads)[:, 0]
+            for at in range(0, len(left), 4096)
+        ]
+        plain = np.concatenate(parts)
+        near = plain >= NEIGHBOUR
+        self._native.set_neighbours(left[near], right[near], plain[near], SAME)
+
+    def judge(self, left: Rows, right: Rows) -> Verdicts:
+        """Measure pairs and say which are accepted, and why."""
+        if self._measure.rule is not None:
+            rule = asdict(self._measure.rule)
+            reason, *values = self._native.judge(left, right, rule, self._threads)
+            return Verdicts(reason < ACCEPTING, reason, *(value / WHOLE for value in values))
+        found = self._native.measure(left, right, self._threads).astype(np.float64)
+        plain, common, rare, shared, one, other = found.T
+        whole = one + other - shared if self._measure.name == "jaccard" else np.minimum(one, other)
+        accepted = shared >= self._measure.threshold * np.maximum(whole, 1)
+        reason = np.where(accepted, REASONS.index("revision"), REASONS.index("too different"))
+        return Verdicts(accepted, reason.astype(np.uint8), plain / WHOLE, common / WHOLE, rare / WHOLE)
+
+    def text(self, document: int) -> str:
+        """The text of a document, as it was set aside."""
+        return self._native.text(document)
+
+
+def _nearest(left: Rows, right: Rows, distance: npt.NDArray[Any]) -> Rows:
+    """The pairs that are among the nearest of either document."""
+    if len(left) == 0:
+        return np.zeros(0, dtype=np.int64)
+    wanted = np.zeros(len(left), dtype=bool)
+    for one, other in ((left, right), (right, left)):
+        order = np.lexsort([other, distance, one])
+        sorted_one = one[order]
+        begin = np.searchsorted(sorted_one, sorted_one, side="left")
+        wanted[order[np.arange(len(order)) - begin < NEIGHBOURS]] = True
+    return np.flatnonzero(wanted)

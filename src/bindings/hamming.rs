@@ -1,0 +1,592 @@
+//! Python's view of the Hamming engine.
+//!
+//! The Python side hands over arrays that nothing else writes: they are borrowed, not copied.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::cluster;
+use crate::join::{Job, Stop, cross_join, self_join};
+use crate::parallel::{Cancel, thread_count};
+use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
+use crate::resolve::{Pair, Values, numbered, sort_pairs};
+use crate::simd;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(join, module)?)?;
+    module.add_function(wrap_pyfunction!(join_plan, module)?)?;
+    module.add_function(wrap_pyfunction!(groups, module)?)?;
+    module.add_function(wrap_pyfunction!(components, module)?)?;
+    module.add_function(wrap_pyfunction!(set_simd, module)?)?;
+    module.add_function(wrap_pyfunction!(simd_level, module)?)?;
+    Ok(())
+}
+
+/// More pairs than this are not put into one answer.
+const MAX_PAIRS: u64 = 1 << 31;
+
+/// Call `$body` with `W` as the number of words that `$words` is padded to.
+macro_rules! with_words {
+    ($words:expr, $W:ident => $body:expr) => {
+        match $words {
+            1 => {
+                const $W: usize = 1;
+                $body
+            }
+            2 => {
+                const $W: usize = 2;
+                $body
+            }
+            3 | 4 => {
+                const $W: usize = 4;
+                $body
+            }
+            5..=8 => {
+                const $W: usize = 8;
+                $body
+            }
+            _ => {
+                const $W: usize = 16;
+                $body
+            }
+        }
+    };
+}
+
+/// Why a call ended without an answer.
+pub enum Failure {
+    Stopped,
+    TooMany(u64),
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Failure {
+        match stop {
+            Stop::Cancelled => Failure::Stopped,
+            Stop::TooMany => Failure::TooMany(MAX_PAIRS),
+        }
+    }
+}
+
+/// One of neardup's own errors.
+pub fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
+    match py
+        .import("neardup.errors")
+        .and_then(|errors| errors.getattr(name)?.call1((message,)))
+    {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// Run long work without the interpreter, answering Ctrl-C while it runs.
+pub fn interruptible<T: Send>(
+    py: Python<'_>,
+    long: bool,
+    work: impl FnOnce(&Cancel) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    let cancel = Cancel::new();
+    let result = if long {
+        let mut interrupt = None;
+        let result = py.detach(|| {
+            std::thread::scope(|scope| {
+                let (done, wait) = mpsc::channel::<()>();
+                let cancel = &cancel;
+                let helper = scope.spawn(move || {
+                    let _done = done; // dropped, and so heard, however the work ends
+                    catch_unwind(AssertUnwindSafe(|| work(cancel)))
+                });
+                while let Err(mpsc::RecvTimeoutError::Timeout) =
+                    wait.recv_timeout(Duration::from_millis(50))
+                {
+                    if interrupt.is_none()
+                        && let Err(error) = Python::attach(|py| py.check_signals())
+                    {
+                        interrupt = Some(error);
+                        cancel.set();
+                    }
+                }
+                helper.join().unwrap_or_else(Err)
+            })
+        });
+        if let Some(error) = interrupt {
+            return Err(error);
+        }
+        result
+    } else {
+        py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&cancel))))
+    };
+    match result {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(Failure::Stopped)) => Err(PyRuntimeError::new_err("stopped")),
+        Ok(Err(Failure::TooMany(count))) => Err(raise(
+            py,
+            "LimitReached",
+            format!(
+                "the answer has {count} pairs or more; use join_batches to stream them, or groups"
+            ),
+        )),
+        Err(_) => Err(PyRuntimeError::new_err(
+            "internal error in the native core; please report it",
+        )),
+    }
+}
+
+/// Rows padded to `W` words, without those that have no information; their row numbers if any went.
+pub fn rows_of<const W: usize>(
+    words: &[u64],
+    width: usize,
+    valid: Option<&[bool]>,
+    padded: &mut Vec<[u64; W]>,
+) -> Option<Vec<u32>> {
+    let numbers = valid
+        .filter(|valid| !valid.iter().all(|&valid| valid))
+        .map(|valid| {
+            (0u32..)
+                .zip(valid)
+                .filter(|(_, valid)| **valid)
+                .map(|(row, _)| row)
+                .collect::<Vec<u32>>()
+        });
+    if width == W && numbers.is_none() {
+        return None;
+    }
+    let pad = |row: &[u64]| {
+        let mut wide = [0; W];
+        wide[..width].copy_from_slice(row);
+        wide
+    };
+    match &numbers {
+        None => padded.extend(words.chunks_exact(width).map(pad)),
+        Some(numbers) => padded.extend(
+            numbers
+                .iter()
+                .map(|&row| pad(&words[row as usize * width..(row as usize + 1) * width])),
+        ),
+    }
+    numbers
+}
+
+/// `brute`, `blocks`, `blocks:4,1` (four blocks, one part more than the radius), `sampling`.
+fn force_of(py: Python<'_>, text: Option<&str>) -> PyResult<Force> {
+    let unknown = |text: &str| {
+        let known = "brute, blocks, blocks:COUNT,EXTRA, sampling";
+        raise(
+            py,
+            "InvalidValue",
+            format!("unknown plan '{text}'; known: {known}"),
+        )
+    };
+    Ok(match text {
+        None => Force::Any,
+        Some("brute") => Force::Brute,
+        Some("blocks") => Force::Blocks,
+        Some("sampling") => Force::Sampling,
+        Some(text) => {
+            let numbers = text
+                .strip_prefix("blocks:")
+                .and_then(|rest| rest.split_once(','));
+            let (blocks, extra) = numbers.ok_or_else(|| unknown(text))?;
+            match (blocks.parse(), extra.parse()) {
+                (Ok(blocks @ 1..=4096), Ok(extra @ 1..=16)) => Force::Cut { blocks, extra },
+                _ => return Err(unknown(text)),
+            }
+        }
+    })
+}
+
+struct Ask {
+    bits: usize,
+    width: usize,
+    radius: u32,
+    recall: f64,
+    threads: usize,
+    force: Force,
+}
+
+impl Ask {
+    fn plan<const W: usize>(&self, rows: &[[u64; W]], other: Option<&[[u64; W]]>) -> Plan {
+        let sample = Sample::new(rows.as_flattened(), W, &all_bits(self.bits, W));
+        let task = Task {
+            rows: rows.len(),
+            other: other.map(<[_]>::len),
+            words: W,
+            radius: self.radius,
+            recall: self.recall,
+            threads: self.threads,
+        };
+        let force = match self.force {
+            // More blocks than the radius needs would leave some with nothing to find.
+            Force::Cut { blocks, extra } => Force::Cut {
+                blocks: blocks.min(self.radius + 1),
+                extra,
+            },
+            other => other,
+        };
+        plan(&sample, &task, force)
+    }
+
+    fn self_join<const W: usize>(
+        &self,
+        words: &[u64],
+        valid: Option<&[bool]>,
+        cancel: &Cancel,
+    ) -> Result<Vec<Pair>, Failure> {
+        let mut padded = Vec::new();
+        let numbers = rows_of::<W>(words, self.width, valid, &mut padded);
+        let rows = if padded.is_empty() && numbers.is_none() {
+            words.as_chunks::<W>().0
+        } else {
+            &padded
+        };
+        let plan = self.plan(rows, None);
+        let mut job = Job::new(self.radius, self.threads, cancel);
+        job.budget = MAX_PAIRS as usize;
+        let found = self_join(rows, &plan, &job)?;
+        let (values, pairs) = numbered(&found.pairs, &found.repeated);
+        drop(found);
+        let held = values
+            .rows(rows, numbers.as_deref(), self.threads, cancel)
+            .map_err(|_| Failure::Stopped)?;
+        let count_of = |value: u32| held.of(value).len() as u64;
+        let between: u64 = pairs
+            .iter()
+            .map(|[a, b, _]| count_of(*a) * count_of(*b))
+            .sum();
+        let equal: u64 = (0..values.values.len() as u32)
+            .map(|value| count_of(value) * (count_of(value).max(1) - 1) / 2)
+            .sum();
+        if between + equal > MAX_PAIRS {
+            return Err(Failure::TooMany(between + equal));
+        }
+        let mut result = Vec::with_capacity((between + equal) as usize);
+        for [a, b, distance] in pairs {
+            for &one in held.of(a) {
+                for &two in held.of(b) {
+                    result.push(Pair {
+                        left: one.min(two),
+                        right: one.max(two),
+                        distance,
+                    });
+                }
+            }
+        }
+        for value in 0..values.values.len() as u32 {
+            let rows = held.of(value);
+            for (place, &left) in rows.iter().enumerate() {
+                cancel.check().map_err(|_| Failure::Stopped)?;
+                result.extend(rows[place + 1..].iter().map(|&right| Pair {
+                    left,
+                    right,
+                    distance: 0,
+                }));
+            }
+        }
+        Ok(sort_pairs(result, self.threads))
+    }
+
+    fn cross_join<const W: usize>(
+        &self,
+        left: (&[u64], Option<&[bool]>),
+        right: (&[u64], Option<&[bool]>),
+        cancel: &Cancel,
+    ) -> Result<Vec<Pair>, Failure> {
+        let (mut left_padded, mut right_padded) = (Vec::new(), Vec::new());
+        let left_numbers = rows_of::<W>(left.0, self.width, left.1, &mut left_padded);
+        let right_numbers = rows_of::<W>(right.0, self.width, right.1, &mut right_padded);
+        let plain = |words: &'_ [u64]| -> bool { self.width == W && !words.is_empty() };
+        let left_rows = if left_numbers.is_none() && plain(left.0) {
+            left.0.as_chunks::<W>().0
+        } else {
+            &left_padded
+        };
+        let right_rows = if right_numbers.is_none() && plain(right.0) {
+            right.0.as_chunks::<W>().0
+        } else {
+            &right_padded
+        };
+        let plan = self.plan(left_rows, Some(right_rows));
+        let mut job = Job::new(self.radius, self.threads, cancel);
+        job.budget = MAX_PAIRS as usize;
+        let found = cross_join(left_rows, right_rows, &plan, &job)?;
+        let mut values = Values::<W>::with_room(found.len() * 2);
+        let pairs: Vec<[u32; 3]> = found
+            .iter()
+            .map(|pair| {
+                [
+                    values.number(&pair[0]),
+                    values.number(&pair[1]),
+                    crate::join::pair_distance(pair),
+                ]
+            })
+            .collect();
+        let stopped = |_| Failure::Stopped;
+        let left_held = values
+            .rows(left_rows, left_numbers.as_deref(), self.threads, cancel)
+            .map_err(stopped)?;
+        let right_held = values
+            .rows(right_rows, right_numbers.as_deref(), self.threads, cancel)
+            .map_err(stopped)?;
+        let total: u64 = pairs
+            .iter()
+            .map(|[a, b, _]| left_held.of(*a).len() as u64 * right_held.of(*b).len() as u64)
+            .sum();
+        if total > MAX_PAIRS {
+            return Err(Failure::TooMany(total));
+        }
+        let mut result = Vec::with_capacity(total as usize);
+        for [a, b, distance] in pairs {
+            for &left in left_held.of(a) {
+                for &right in right_held.of(b) {
+                    result.push(Pair {
+                        left,
+                        right,
+                        distance,
+                    });
+                }
+            }
+        }
+        Ok(sort_pairs(result, self.threads))
+    }
+}
+
+type PairArrays<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u16>>,
+);
+
+/// Work on fewer words than this ends before anyone could press a key.
+const QUICK: usize = 30_000;
+
+#[pyfunction]
+#[pyo3(signature = (words, valid, other, other_valid, bits, radius, recall, threads, plan))]
+#[allow(clippy::too_many_arguments)]
+fn join<'py>(
+    py: Python<'py>,
+    words: PyReadonlyArray2<'py, u64>,
+    valid: Option<PyReadonlyArray1<'py, bool>>,
+    other: Option<PyReadonlyArray2<'py, u64>>,
+    other_valid: Option<PyReadonlyArray1<'py, bool>>,
+    bits: usize,
+    radius: u32,
+    recall: f64,
+    threads: Option<usize>,
+    plan: Option<&str>,
+) -> PyResult<PairArrays<'py>> {
+    let width = words.shape()[1];
+    let ask = Ask {
+        bits,
+        width,
+        radius,
+        recall,
+        threads: thread_count(threads),
+        force: force_of(py, plan)?,
+    };
+    let left = (
+        words.as_slice()?,
+        valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
+    );
+    let right = match &other {
+        None => None,
+        Some(other) => Some((
+            other.as_slice()?,
+            other_valid
+                .as_ref()
+                .map(|valid| valid.as_slice())
+                .transpose()?,
+        )),
+    };
+    let long = left.0.len() + right.map_or(0, |right| right.0.len()) > QUICK;
+    let pairs = interruptible(py, long, |cancel| {
+        with_words!(width, W => match right {
+            None => ask.self_join::<W>(left.0, left.1, cancel),
+            Some(right) => ask.cross_join::<W>(left, right, cancel),
+        })
+    })?;
+    Ok(pair_arrays(py, &pairs))
+}
+
+pub fn pair_arrays<'py>(py: Python<'py>, pairs: &[Pair]) -> PairArrays<'py> {
+    let (left, right, distance) = py.detach(|| {
+        (
+            pairs.iter().map(|pair| pair.left).collect::<Vec<u32>>(),
+            pairs.iter().map(|pair| pair.right).collect::<Vec<u32>>(),
+            pairs
+                .iter()
+                .map(|pair| pair.distance as u16)
+                .collect::<Vec<u16>>(),
+        )
+    });
+    (
+        left.into_pyarray(py),
+        right.into_pyarray(py),
+        distance.into_pyarray(py),
+    )
+}
+
+#[pyfunction]
+#[pyo3(signature = (words, valid, other_rows, bits, radius, recall, threads, plan))]
+#[allow(clippy::too_many_arguments)]
+fn join_plan<'py>(
+    py: Python<'py>,
+    words: PyReadonlyArray2<'py, u64>,
+    valid: Option<PyReadonlyArray1<'py, bool>>,
+    other_rows: Option<usize>,
+    bits: usize,
+    radius: u32,
+    recall: f64,
+    threads: Option<usize>,
+    plan: Option<&str>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let width = words.shape()[1];
+    let ask = Ask {
+        bits,
+        width,
+        radius,
+        recall,
+        threads: thread_count(threads),
+        force: force_of(py, plan)?,
+    };
+    let (words, valid) = (
+        words.as_slice()?,
+        valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
+    );
+    let plan = interruptible(py, words.len() > QUICK, |_| {
+        with_words!(width, W => {
+            let mut padded = Vec::new();
+            let numbers = rows_of::<W>(words, width, valid, &mut padded);
+            let plain = numbers.is_none() && width == W;
+            let rows = if plain { words.as_chunks::<W>().0 } else { &padded };
+            let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
+            let task = Task {
+                rows: rows.len(),
+                other: other_rows,
+                words: W,
+                radius,
+                recall,
+                threads: ask.threads,
+            };
+            let force = match ask.force {
+                Force::Cut { blocks, extra } => Force::Cut { blocks: blocks.min(radius + 1), extra },
+                force => force,
+            };
+            Ok(crate::plan::plan(&sample, &task, force))
+        })
+    })?;
+    let result = PyDict::new(py);
+    let method = match plan.method {
+        Method::Brute => "brute",
+        Method::Blocks => "blocks",
+        Method::Sampling => "sampling",
+    };
+    result.set_item("method", method)?;
+    let blocks: Vec<(u32, u32, u32)> = plan
+        .blocks
+        .iter()
+        .map(|block| (block.bits, block.radius, block.parts))
+        .collect();
+    result.set_item("blocks", blocks)?;
+    result.set_item("tables", plan.masks.len())?;
+    let key_bits = plan
+        .masks
+        .first()
+        .map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum());
+    result.set_item("key_bits", key_bits)?;
+    result.set_item("collision", plan.collision)?;
+    result.set_item("seconds", plan.seconds)?;
+    result.set_item("bytes", plan.bytes)?;
+    result.set_item("recall", plan.recall)?;
+    Ok(result)
+}
+
+#[pyfunction]
+#[pyo3(signature = (words, valid, order, bits, radius, threads, plan))]
+#[allow(clippy::too_many_arguments)]
+fn groups<'py>(
+    py: Python<'py>,
+    words: PyReadonlyArray2<'py, u64>,
+    valid: Option<PyReadonlyArray1<'py, bool>>,
+    order: Option<PyReadonlyArray1<'py, u32>>,
+    bits: usize,
+    radius: u32,
+    threads: Option<usize>,
+    plan: Option<&str>,
+) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>)> {
+    let (count, width) = (words.shape()[0], words.shape()[1]);
+    let force = force_of(py, plan)?;
+    let threads = thread_count(threads);
+    let (words, valid) = (
+        words.as_slice()?,
+        valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
+    );
+    let order = order.as_ref().map(|order| order.as_slice()).transpose()?;
+    let (center, distance) = interruptible(py, words.len() > QUICK, |cancel| {
+        with_words!(width, W => {
+            let mut padded = Vec::new();
+            let numbers = rows_of::<W>(words, width, valid, &mut padded);
+            let plain = numbers.is_none() && width == W;
+            let rows = if plain { words.as_chunks::<W>().0 } else { &padded };
+            // The order speaks of all rows; the walk sees only those with information.
+            let own = match (&numbers, order) {
+                (Some(numbers), Some(order)) => {
+                    let mut place = vec![u32::MAX; count];
+                    for (at, &row) in (0u32..).zip(numbers) {
+                        place[row as usize] = at;
+                    }
+                    Some(order.iter().map(|&row| place[row as usize]).filter(|&at| at != u32::MAX).collect())
+                }
+                (None, Some(order)) => Some(order.to_vec()),
+                (_, None) => None::<Vec<u32>>,
+            };
+            let job = Job::new(radius, threads, cancel);
+            let stars = cluster::stars(rows, &all_bits(bits, W), own.as_deref(), force, &job)?;
+            let Some(numbers) = numbers else {
+                return Ok((stars.center, stars.distance.iter().map(|&far| far as u16).collect()));
+            };
+            let mut center: Vec<u32> = (0..count as u32).collect();
+            let mut distance = vec![0u16; count];
+            for (at, &row) in numbers.iter().enumerate() {
+                center[row as usize] = numbers[stars.center[at] as usize];
+                distance[row as usize] = stars.distance[at] as u16;
+            }
+            Ok((center, distance))
+        })
+    })?;
+    Ok((center.into_pyarray(py), distance.into_pyarray(py)))
+}
+
+#[pyfunction]
+fn components<'py>(
+    py: Python<'py>,
+    left: PyReadonlyArray1<'py, u32>,
+    right: PyReadonlyArray1<'py, u32>,
+    count: usize,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let (left, right) = (left.as_slice()?, right.as_slice()?);
+    if left.iter().chain(right).any(|&row| row as usize >= count) {
+        let message = format!(
+            "a pair names a row beyond the {count} rows; pass n = the number of rows joined"
+        );
+        return Err(raise(py, "InvalidValue", message));
+    }
+    let labels =
+        py.detach(|| cluster::components(left.iter().copied().zip(right.iter().copied()), count));
+    Ok(labels.into_pyarray(py))
+}
+
+#[pyfunction]
+fn set_simd(py: Python<'_>, level: &str) -> PyResult<()> {
+    simd::set_level(level).map_err(|message| raise(py, "InvalidValue", message))
+}
+
+#[pyfunction]
+fn simd_level() -> &'static str {
+    simd::level().name()
+}

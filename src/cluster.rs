@@ -1,0 +1,477 @@
+//! Groups: greedy stars, and connected components.
+//!
+//! Greedy stars, plainly:
+//!
+//! ```text
+//! for item in order: if it is in no group: it becomes a centre, and takes every item that is
+//!     in no group and within the radius of it
+//! ```
+//!
+//! Rows with equal fingerprints always end in the same group, so the walk is over distinct
+//! values in the order of their first rows. Where pairs are few they are joined first and the
+//! walk follows them. Where they are many (dense balls) the walk divides: the groups of the
+//! first half, whose centres then take what they can from the second half, and only what is
+//! left there is grouped on. Then no list of pairs is ever held.
+
+use std::sync::atomic::AtomicUsize;
+
+use crate::distance::{Planes, distance, pairs_between};
+use crate::join::{Job, Stop, self_join};
+use crate::parallel::each;
+use crate::plan::{Force, Method, Sample, Task, plan};
+use crate::resolve::{Values, numbered};
+
+/// For each row its centre and its distance to it; a centre is its own at distance 0.
+pub struct Stars {
+    pub center: Vec<u32>,
+    pub distance: Vec<u32>,
+}
+
+/// The greedy stars of `rows`. `order` lists row numbers, the first to become a centre first.
+pub fn stars<const W: usize>(
+    rows: &[[u64; W]],
+    bits: &[u64],
+    order: Option<&[u32]>,
+    force: Force,
+    job: &Job<'_>,
+) -> Result<Stars, Stop> {
+    let count = rows.len();
+    let mut result = Stars {
+        center: (0..count as u32).collect(),
+        distance: vec![0; count],
+    };
+    if count < 2 {
+        return Ok(result);
+    }
+    let sample = Sample::new(rows.as_flattened(), W, bits);
+    let task = Task {
+        rows: count,
+        other: None,
+        words: W,
+        radius: job.radius,
+        recall: 1.0,
+        threads: job.threads,
+    };
+    let plan = plan(&sample, &task, force);
+    let bounded = Job {
+        radius: job.radius,
+        threads: job.threads,
+        cancel: job.cancel,
+        budget: job
+            .budget
+            .min(count.saturating_mul(16).saturating_add(1 << 20)),
+        scratch: job.scratch,
+        held: AtomicUsize::new(0),
+    };
+    // A quadratic plan is only worth its while when the walk itself would be as dear.
+    let dear = plan.method == Method::Brute && count > 50_000;
+    let found = if dear {
+        Err(Stop::TooMany)
+    } else {
+        self_join(rows, &plan, &bounded)
+    };
+    match found {
+        Ok(found) => {
+            let (values, pairs) = numbered(&found.pairs, &found.repeated);
+            follow(rows, order, &values, &pairs, job, &mut result)?;
+        }
+        Err(Stop::TooMany) => divide(rows, order, bits, job, &mut result)?,
+        Err(stop) => return Err(stop),
+    }
+    Ok(result)
+}
+
+/// Ranks: the place of each row in the order.
+fn ranks(count: usize, order: Option<&[u32]>) -> Option<Vec<u32>> {
+    order.map(|order| {
+        let mut rank = vec![0; count];
+        for (place, &row) in order.iter().enumerate() {
+            rank[row as usize] = place as u32;
+        }
+        rank
+    })
+}
+
+/// Walk the values of pairs in order, each taking its later neighbours.
+fn follow<const W: usize>(
+    rows: &[[u64; W]],
+    order: Option<&[u32]>,
+    values: &Values<W>,
+    pairs: &[[u32; 3]],
+    job: &Job<'_>,
+    result: &mut Stars,
+) -> Result<(), Stop> {
+    let held = values
+        .rows(rows, None, job.threads, job.cancel)
+        .map_err(|_| Stop::Cancelled)?;
+    let rank = ranks(rows.len(), order);
+    let rank_of = |row: u32| rank.as_ref().map_or(row, |rank| rank[row as usize]);
+    let count = values.values.len();
+    // The row of each value that comes first, and the values in that order.
+    let firsts: Vec<u32> = (0..count as u32)
+        .map(|value| {
+            held.of(value)
+                .iter()
+                .copied()
+                .min_by_key(|&row| rank_of(row))
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut walk: Vec<u32> = (0..count as u32).collect();
+    walk.sort_unstable_by_key(|&value| rank_of(firsts[value as usize]));
+    let mut place = vec![0u32; count];
+    for (at, &value) in walk.iter().enumerate() {
+        place[value as usize] = at as u32;
+    }
+    // Neighbours that come later, by place.
+    let mut starts = vec![0usize; count + 1];
+    for [a, b, _] in pairs {
+        starts[place[*a as usize].min(place[*b as usize]) as usize + 1] += 1;
+    }
+    for at in 0..count {
+        starts[at + 1] += starts[at];
+    }
+    let mut ends = starts.clone();
+    let mut neighbours = vec![[0u32; 2]; pairs.len()];
+    for [a, b, distance] in pairs {
+        let (a, b) = (place[*a as usize], place[*b as usize]);
+        let end = &mut ends[a.min(b) as usize];
+        neighbours[*end] = [a.max(b), *distance];
+        *end += 1;
+    }
+    const FREE: u32 = u32::MAX;
+    let mut center = vec![FREE; count];
+    let mut far = vec![0u32; count];
+    for at in 0..count {
+        if center[at] != FREE {
+            continue;
+        }
+        center[at] = at as u32;
+        for [other, distance] in &neighbours[starts[at]..starts[at + 1]] {
+            let other = *other as usize;
+            if center[other] == FREE {
+                center[other] = at as u32;
+                far[other] = *distance;
+            }
+        }
+    }
+    for at in 0..count {
+        let row = firsts[walk[center[at] as usize] as usize];
+        for &member in held.of(walk[at]) {
+            result.center[member as usize] = row;
+            result.distance[member as usize] = far[at];
+        }
+    }
+    Ok(())
+}
+
+/// The dividing walk over distinct values.
+fn divide<const W: usize>(
+    rows: &[[u64; W]],
+    order: Option<&[u32]>,
+    bits: &[u64],
+    job: &Job<'_>,
+    result: &mut Stars,
+) -> Result<(), Stop> {
+    let mut values = Values::<W>::with_room(rows.len());
+    let mut firsts = Vec::new();
+    let mut number = vec![0u32; rows.len()];
+    for place in 0..rows.len() {
+        let row = order.map_or(place as u32, |order| order[place]);
+        let value = values.number(&rows[row as usize]);
+        if value as usize == firsts.len() {
+            firsts.push(row);
+        }
+        number[row as usize] = value;
+    }
+    let mut center: Vec<u32> = (0..values.values.len() as u32).collect();
+    let mut far = vec![0u32; values.values.len()];
+    let all: Vec<u32> = (0..values.values.len() as u32).collect();
+    let mut walk = Walk {
+        values: &values.values,
+        bits,
+        job,
+        center: &mut center,
+        far: &mut far,
+    };
+    walk.group(all)?;
+    for row in 0..rows.len() {
+        let value = number[row] as usize;
+        result.center[row] = firsts[center[value] as usize];
+        result.distance[row] = far[value];
+    }
+    Ok(())
+}
+
+struct Walk<'a, const W: usize> {
+    values: &'a [[u64; W]],
+    bits: &'a [u64],
+    job: &'a Job<'a>,
+    center: &'a mut [u32],
+    far: &'a mut [u32],
+}
+
+const SMALL: usize = 1024;
+
+impl<const W: usize> Walk<'_, W> {
+    /// Group the members, which are in order; the centres among them.
+    fn group(&mut self, members: Vec<u32>) -> Result<Vec<u32>, Stop> {
+        if members.len() <= SMALL {
+            return Ok(self.plain(members));
+        }
+        if self.job.cancel.is_set() {
+            return Err(Stop::Cancelled);
+        }
+        let (first, second) = members.split_at(members.len() / 2);
+        let mut centers = self.group(first.to_vec())?;
+        let left = self.take(&centers, second)?;
+        centers.extend(self.group(left)?);
+        Ok(centers)
+    }
+
+    fn plain(&mut self, mut members: Vec<u32>) -> Vec<u32> {
+        let mut centers = Vec::new();
+        while let Some(&center) = members.first() {
+            centers.push(center);
+            let value = self.values[center as usize];
+            members.retain(|&member| {
+                let far = distance(&value, &self.values[member as usize]);
+                if far <= self.job.radius {
+                    self.center[member as usize] = center;
+                    self.far[member as usize] = far;
+                }
+                far > self.job.radius
+            });
+        }
+        centers
+    }
+
+    /// Give each member within the radius of a centre to the first such centre; the others.
+    fn take(&mut self, centers: &[u32], members: &[u32]) -> Result<Vec<u32>, Stop> {
+        let first = first_within(
+            &centers
+                .iter()
+                .map(|&value| self.values[value as usize])
+                .collect::<Vec<_>>(),
+            &members
+                .iter()
+                .map(|&value| self.values[value as usize])
+                .collect::<Vec<_>>(),
+            self.bits,
+            self.job,
+        )?;
+        let mut left = Vec::new();
+        for (&member, &center) in members.iter().zip(&first) {
+            if center == u32::MAX {
+                left.push(member);
+            } else {
+                let center = centers[center as usize];
+                self.center[member as usize] = center;
+                self.far[member as usize] =
+                    distance(&self.values[center as usize], &self.values[member as usize]);
+            }
+        }
+        Ok(left)
+    }
+}
+
+/// For each item the first centre within the radius, or `u32::MAX`.
+///
+/// Centres are further apart than the radius, so few of them are near one item.
+fn first_within<const W: usize>(
+    centers: &[[u64; W]],
+    items: &[[u64; W]],
+    bits: &[u64],
+    job: &Job<'_>,
+) -> Result<Vec<u32>, Stop> {
+    let mut first = vec![u32::MAX; items.len()];
+    let both: Vec<u64> = centers.iter().chain(items).flatten().copied().collect();
+    let sample = Sample::new(&both, W, bits);
+    let task = Task {
+        rows: centers.len(),
+        other: Some(items.len()),
+        words: W,
+        radius: job.radius,
+        recall: 1.0,
+        threads: job.threads,
+    };
+    let plan = plan(&sample, &task, Force::Any);
+    drop(both);
+    if plan.method == Method::Brute {
+        brute_first(centers, items, job, &mut first)?;
+        return Ok(first);
+    }
+    let budget = centers
+        .len()
+        .saturating_add(items.len())
+        .saturating_mul(32)
+        .saturating_add(1 << 20);
+    let bounded = Job {
+        radius: job.radius,
+        threads: job.threads,
+        cancel: job.cancel,
+        budget,
+        scratch: job.scratch,
+        held: AtomicUsize::new(0),
+    };
+    match crate::join::cross_join(centers, items, &plan, &bounded) {
+        Ok(pairs) => {
+            let mut numbers = Values::<W>::with_room(centers.len());
+            centers.iter().for_each(|center| {
+                numbers.number(center);
+            });
+            let mut places = Values::<W>::with_room(items.len());
+            items.iter().for_each(|item| {
+                places.number(item);
+            });
+            for [center, item] in &pairs {
+                if let (Some(center), Some(item)) = (numbers.find(center), places.find(item)) {
+                    let best = &mut first[item as usize];
+                    *best = (*best).min(center);
+                }
+            }
+        }
+        Err(Stop::TooMany) => brute_first(centers, items, job, &mut first)?,
+        Err(stop) => return Err(stop),
+    }
+    Ok(first)
+}
+
+fn brute_first<const W: usize>(
+    centers: &[[u64; W]],
+    items: &[[u64; W]],
+    job: &Job<'_>,
+    first: &mut [u32],
+) -> Result<(), Stop> {
+    const ITEMS: usize = 2048;
+    let planes: Vec<Vec<u64>> = (0..W)
+        .map(|word| centers.iter().map(|center| center[word]).collect())
+        .collect();
+    let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
+    let size = items.len().div_ceil(job.threads).max(1);
+    let inputs: Vec<_> = items.chunks(size).zip(first.chunks_mut(size)).collect();
+    each(inputs, |(items, first)| {
+        let mut hits = Vec::new();
+        for (items, first) in items.chunks(ITEMS).zip(first.chunks_mut(ITEMS)) {
+            // Centres in runs, in order: items that are taken need not be asked again.
+            let mut open: Vec<u32> = (0..items.len() as u32).collect();
+            for start in (0..centers.len()).step_by(256) {
+                if open.is_empty() || job.cancel.is_set() {
+                    break;
+                }
+                let own: Vec<Vec<u64>> = (0..W)
+                    .map(|word| {
+                        open.iter()
+                            .map(|&item| items[item as usize][word])
+                            .collect()
+                    })
+                    .collect();
+                let own: Planes<'_, W> = std::array::from_fn(|word| &own[word][..]);
+                let run = start..(start + 256).min(centers.len());
+                pairs_between(&own, 0..open.len(), &planes, run, job.radius, &mut hits);
+                if hits.is_empty() {
+                    continue;
+                }
+                for [item, center] in hits.drain(..) {
+                    let best = &mut first[open[item as usize] as usize];
+                    *best = (*best).min(center);
+                }
+                open.retain(|&item| first[item as usize] == u32::MAX);
+            }
+        }
+    });
+    if job.cancel.is_set() {
+        Err(Stop::Cancelled)
+    } else {
+        Ok(())
+    }
+}
+
+/// Labels of connected components: the smallest row of each, for all rows.
+pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<u32> {
+    let mut parent: Vec<u32> = (0..count as u32).collect();
+    fn root(parent: &mut [u32], mut item: u32) -> u32 {
+        while parent[item as usize] != item {
+            parent[item as usize] = parent[parent[item as usize] as usize];
+            item = parent[item as usize];
+        }
+        item
+    }
+    for (left, right) in pairs {
+        let (one, two) = (root(&mut parent, left), root(&mut parent, right));
+        // The smaller row is the root, so that labels do not depend on the order of pairs.
+        let (low, high) = (one.min(two), one.max(two));
+        parent[high as usize] = low;
+    }
+    (0..count as u32)
+        .map(|item| root(&mut parent, item))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::{Cancel, share};
+    use crate::plan::split_mix;
+
+    fn naive(rows: &[[u64; 1]], order: &[u32], radius: u32) -> (Vec<u32>, Vec<u32>) {
+        let mut center = vec![u32::MAX; rows.len()];
+        let mut far = vec![0; rows.len()];
+        for &item in order {
+            if center[item as usize] != u32::MAX {
+                continue;
+            }
+            for &other in order {
+                let apart = distance(&rows[item as usize], &rows[other as usize]);
+                if center[other as usize] == u32::MAX && apart <= radius {
+                    center[other as usize] = item;
+                    far[other as usize] = apart;
+                }
+            }
+        }
+        (center, far)
+    }
+
+    #[test]
+    fn both_walks_give_the_groups_of_the_plain_loop() {
+        let mut state = 1;
+        let rows: Vec<[u64; 1]> = (0..3000)
+            .map(|_| {
+                let mut row =
+                    [0xabcd, 0x1234_5678_9abc, u64::MAX][split_mix(&mut state) as usize % 3];
+                for _ in 0..split_mix(&mut state) % 7 {
+                    row ^= 1 << (split_mix(&mut state) % 64);
+                }
+                [row]
+            })
+            .collect();
+        let mut order: Vec<u32> = (0..3000).collect();
+        order.sort_by_key(|&row| u64::from(row).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let cancel = Cancel::new();
+        for radius in [0, 1, 3, 5] {
+            let expected = naive(&rows, &order, radius);
+            for budget in [0, usize::MAX] {
+                let mut job = Job::new(radius, 2, &cancel);
+                job.budget = budget;
+                let stars = stars(&rows, &[u64::MAX], Some(&order), Force::Any, &job).unwrap();
+                assert_eq!(
+                    (stars.center, stars.distance),
+                    expected,
+                    "radius {radius}, budget {budget}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_chain_of_pairs_is_one_component() {
+        let labels = components([(3, 2), (1, 2), (5, 4)].into_iter(), 6);
+        assert_eq!(labels, [0, 1, 1, 1, 4, 4]);
+    }
+
+    #[test]
+    fn sharing_runs_every_task_once() {
+        let sums = share(3, 100, || 0, |sum, task| *sum += task);
+        assert_eq!(sums.iter().sum::<usize>(), 4950);
+    }
+}

@@ -1,0 +1,214 @@
+//! Distances of many fingerprints: all pairs of a bucket, or of two, within a radius.
+//!
+//! Fingerprints lie in planes: `planes[k][i]` is word `k` of fingerprint `i`. So one vector
+//! holds the same word of eight fingerprints, whatever their width.
+//!
+//! The loop, plainly:
+//!
+//! ```text
+//! for i in rows: for j in columns (j > i if they are the same): if distance(i, j) <= radius: hit (i, j)
+//! ```
+
+use std::ops::Range;
+
+use crate::simd::{Level, level};
+
+/// Words of fingerprints, one slice for each word.
+pub type Planes<'a, const W: usize> = [&'a [u64]; W];
+
+/// The bits in which two fingerprints differ.
+#[inline(always)]
+pub fn distance<const W: usize>(left: &[u64; W], right: &[u64; W]) -> u32 {
+    let mut sum = 0;
+    for word in 0..W {
+        sum += (left[word] ^ right[word]).count_ones();
+    }
+    sum
+}
+
+/// One fingerprint out of the planes.
+#[inline(always)]
+pub fn row<const W: usize>(planes: &Planes<'_, W>, index: usize) -> [u64; W] {
+    std::array::from_fn(|word| planes[word][index])
+}
+
+/// Pairs `i < j` of the range within the radius, appended to `hits`.
+pub fn pairs_within<const W: usize>(
+    planes: &Planes<'_, W>,
+    range: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for plane in planes {
+        assert!(
+            range.end <= plane.len() && range.start <= range.end,
+            "the range lies in the planes"
+        );
+    }
+    #[cfg(target_arch = "x86_64")]
+    match level() {
+        // SAFETY: the level says that the machine has the features; the range was checked above.
+        Level::Avx512 => {
+            return unsafe { crate::distance_avx512::pairs_within(planes, range, radius, hits) };
+        }
+        // SAFETY: the level says that the machine has the features the function asks for.
+        Level::Avx2 => return unsafe { pairs_within_avx2(planes, range, radius, hits) },
+        Level::Scalar => {}
+    }
+    let _ = (level, Level::Scalar);
+    pairs_within_plain(planes, range, radius, hits);
+}
+
+/// Pairs (`i` of the left range, `j` of the right range) within the radius, appended to `hits`.
+pub fn pairs_between<const W: usize>(
+    left: &Planes<'_, W>,
+    rows: Range<usize>,
+    right: &Planes<'_, W>,
+    columns: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for (planes, range) in [(left, &rows), (right, &columns)] {
+        for plane in planes {
+            assert!(
+                range.end <= plane.len() && range.start <= range.end,
+                "the range lies in the planes"
+            );
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    match level() {
+        // SAFETY: the level says that the machine has the features; the ranges were checked above.
+        Level::Avx512 => {
+            return unsafe {
+                crate::distance_avx512::pairs_between(left, rows, right, columns, radius, hits)
+            };
+        }
+        // SAFETY: the level says that the machine has the features the function asks for.
+        Level::Avx2 => {
+            return unsafe { pairs_between_avx2(left, rows, right, columns, radius, hits) };
+        }
+        Level::Scalar => {}
+    }
+    pairs_between_plain(left, rows, right, columns, radius, hits);
+}
+
+#[inline(always)]
+fn pairs_within_plain<const W: usize>(
+    planes: &Planes<'_, W>,
+    range: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for i in range.clone() {
+        let one = row(planes, i);
+        for j in i + 1..range.end {
+            if distance(&one, &row(planes, j)) <= radius {
+                hits.push([i as u32, j as u32]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn pairs_between_plain<const W: usize>(
+    left: &Planes<'_, W>,
+    rows: Range<usize>,
+    right: &Planes<'_, W>,
+    columns: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for i in rows {
+        let one = row(left, i);
+        for j in columns.clone() {
+            if distance(&one, &row(right, j)) <= radius {
+                hits.push([i as u32, j as u32]);
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn pairs_within_avx2<const W: usize>(
+    planes: &Planes<'_, W>,
+    range: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    pairs_within_plain(planes, range, radius, hits); // inlined here, so compiled for AVX2
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+fn pairs_between_avx2<const W: usize>(
+    left: &Planes<'_, W>,
+    rows: Range<usize>,
+    right: &Planes<'_, W>,
+    columns: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    pairs_between_plain(left, rows, right, columns, radius, hits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed(seed: u64, count: usize) -> Vec<u64> {
+        let mut state = seed;
+        (0..count)
+            .map(|_| {
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
+                // Few bits vary, so that many pairs are near.
+                (state >> 33) & 0x0101_0f0f_1111_0103
+            })
+            .collect()
+    }
+
+    fn every_level_agrees<const W: usize>() {
+        let words: Vec<Vec<u64>> = (0..W).map(|word| mixed(word as u64 + 3, 150)).collect();
+        let planes: Planes<'_, W> = std::array::from_fn(|word| &words[word][..]);
+        for radius in [0, 2, 5, 9] {
+            for range in [0..0, 3..4, 5..9, 0..17, 7..40, 1..150] {
+                let mut expected = Vec::new();
+                pairs_within_plain(&planes, range.clone(), radius, &mut expected);
+                expected.sort_unstable();
+                let mut crossed = Vec::new();
+                pairs_between_plain(&planes, 2..31, &planes, range.clone(), radius, &mut crossed);
+                crossed.sort_unstable();
+                for name in ["scalar", "avx2", "avx512"] {
+                    crate::simd::set_level(name).unwrap();
+                    let mut hits = Vec::new();
+                    pairs_within(&planes, range.clone(), radius, &mut hits);
+                    hits.sort_unstable();
+                    assert_eq!(
+                        hits, expected,
+                        "{name} {W} words, radius {radius}, {range:?}"
+                    );
+                    hits.clear();
+                    pairs_between(&planes, 2..31, &planes, range.clone(), radius, &mut hits);
+                    hits.sort_unstable();
+                    assert_eq!(
+                        hits, crossed,
+                        "{name} {W} words, radius {radius}, {range:?}"
+                    );
+                }
+            }
+        }
+        crate::simd::set_level("").unwrap();
+    }
+
+    #[test]
+    fn every_level_finds_the_same_pairs() {
+        every_level_agrees::<1>();
+        every_level_agrees::<2>();
+        every_level_agrees::<4>();
+        every_level_agrees::<8>();
+        every_level_agrees::<16>();
+    }
+}

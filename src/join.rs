@@ -1,0 +1,1092 @@
+//! The join: all pairs of fingerprints within a radius, found table by table.
+//!
+//! For each table of the plan:
+//!
+//! ```text
+//! cut the rows into parts by the upper bits of their keys      # each part fits the cache
+//! for each part: counting sort by the lower bits; for each bucket: compare all pairs
+//! a pair is reported only by the first table that sees it       # so no set of pairs is kept
+//! ```
+//!
+//! Only fingerprints move, never row numbers: pairs are pairs of values, and `resolve` finds
+//! the rows afterwards. Equal fingerprints are collapsed in the first table. A bucket with
+//! very many rows is joined anew on its other bits.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::distance::{Planes, distance, pairs_between, pairs_within, row};
+use crate::keys::{BATCH, Key};
+use crate::parallel::{Cancel, each, share};
+use crate::plan::{Force, Method, Plan, Sample, Task, plan};
+
+/// Pairs of values, each once, and the values that occur more than once.
+pub struct Found<const W: usize> {
+    pub pairs: Vec<[[u64; W]; 2]>,
+    pub repeated: Vec<[u64; W]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    Cancelled,
+    /// More pairs than the caller wants to hold.
+    TooMany,
+}
+
+/// What stays the same through a join.
+pub struct Job<'a> {
+    pub radius: u32,
+    pub threads: usize,
+    pub cancel: &'a Cancel,
+    /// At most this many pairs are kept.
+    pub budget: usize,
+    /// At most this many bytes for moving rows.
+    pub scratch: usize,
+    pub held: AtomicUsize,
+}
+
+impl<'a> Job<'a> {
+    pub fn new(radius: u32, threads: usize, cancel: &'a Cancel) -> Job<'a> {
+        Job {
+            radius,
+            threads,
+            cancel,
+            budget: usize::MAX,
+            scratch: 512 << 20,
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.cancel.is_set() {
+            Err(Stop::Cancelled)
+        } else if self.held.load(Ordering::Relaxed) > self.budget {
+            Err(Stop::TooMany)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// A part of the rows is about this many bytes, so that it stays in the second-level cache.
+const PART: usize = 256 << 10;
+const MAX_PARTS: usize = 2048;
+/// Larger buckets are joined anew on their other bits.
+const GIANT: usize = 16384;
+/// Rows are collapsed first unless they take more bytes than this.
+const COLLAPSE: usize = 3 << 30;
+const LINE: usize = 8;
+
+struct Table<const W: usize> {
+    key: Key,
+    mask: [u64; W],
+}
+
+fn tables_of<const W: usize>(plan: &Plan) -> Vec<Table<W>> {
+    plan.masks
+        .iter()
+        .map(|words| {
+            let mut mask = [0; W];
+            mask[..words.len()].copy_from_slice(words);
+            Table {
+                key: Key::new(&mask),
+                mask,
+            }
+        })
+        .collect()
+}
+
+/// All pairs of `rows` within the radius.
+pub fn self_join<const W: usize>(
+    rows: &[[u64; W]],
+    plan: &Plan,
+    job: &Job<'_>,
+) -> Result<Found<W>, Stop> {
+    if plan.method == Method::Brute {
+        let (unique, repeated) = collapse_by_sorting(rows);
+        return Ok(Found {
+            pairs: brute_self(&unique, job)?,
+            repeated,
+        });
+    }
+    let tables = tables_of::<W>(plan);
+    let mut found = Found {
+        pairs: Vec::new(),
+        repeated: Vec::new(),
+    };
+    let collapse = size_of_val(rows) <= COLLAPSE;
+    let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
+    let mut scratch = Vec::new();
+    let workers = run_table(
+        &chunks(&[rows], job.threads),
+        &tables,
+        0,
+        collapse,
+        &mut scratch,
+        job,
+    )?;
+    for worker in workers {
+        gather(worker, &mut found, &mut uniques, &tables, job)?;
+    }
+    let slices: Vec<&[[u64; W]]> = if collapse {
+        uniques.iter().map(|chunk| &chunk[..]).collect()
+    } else {
+        vec![rows]
+    };
+    let total: usize = slices.iter().map(|slice| size_of_val(*slice)).sum();
+    if job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
+        // Many tables of few rows: each thread takes whole tables.
+        drop(scratch);
+        let workers = share(
+            job.threads,
+            tables.len() - 1,
+            Worker::<W>::default,
+            |worker, table| {
+                let mut scratch = std::mem::take(&mut worker.scratch);
+                worker.stop = worker.stop.take().or_else(|| {
+                    table_alone(&slices, &tables, table + 1, &mut scratch, worker, job).err()
+                });
+                worker.scratch = scratch;
+            },
+        );
+        for worker in workers {
+            gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
+        }
+    } else {
+        for table in 1..tables.len() {
+            for worker in run_table(
+                &chunks(&slices, job.threads),
+                &tables,
+                table,
+                false,
+                &mut scratch,
+                job,
+            )? {
+                gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// All pairs (a row of `left`, a row of `right`) within the radius.
+pub fn cross_join<const W: usize>(
+    left: &[[u64; W]],
+    right: &[[u64; W]],
+    plan: &Plan,
+    job: &Job<'_>,
+) -> Result<Vec<[[u64; W]; 2]>, Stop> {
+    let (left, _) = collapse_by_sorting(left);
+    let (right, _) = collapse_by_sorting(right);
+    cross_unique(&left, &right, plan, job)
+}
+
+fn cross_unique<const W: usize>(
+    left: &[[u64; W]],
+    right: &[[u64; W]],
+    plan: &Plan,
+    job: &Job<'_>,
+) -> Result<Vec<[[u64; W]; 2]>, Stop> {
+    if plan.method == Method::Brute {
+        return brute_cross(left, right, job);
+    }
+    let tables = tables_of::<W>(plan);
+    let (mut left_scratch, mut right_scratch) = (Vec::new(), Vec::new());
+    let mut pairs = Vec::new();
+    for number in 0..tables.len() {
+        let table = &tables[number];
+        let shape = Shape::of(
+            left.len() + right.len(),
+            size_of::<[u64; W]>(),
+            table.key.width,
+        );
+        let whole = 0..shape.parts;
+        let left_pieces = spread(
+            &chunks(&[left], job.threads),
+            table,
+            &shape,
+            &whole,
+            &mut left_scratch,
+            job,
+        )?;
+        let right_pieces = spread(
+            &chunks(&[right], job.threads),
+            table,
+            &shape,
+            &whole,
+            &mut right_scratch,
+            job,
+        )?;
+        let workers = share(
+            job.threads,
+            shape.parts,
+            Worker::<W>::default,
+            |worker, part| {
+                let own = (
+                    pieces_of(&left_scratch, &left_pieces, part),
+                    pieces_of(&right_scratch, &right_pieces, part),
+                );
+                worker.stop = worker.stop.take().or_else(|| {
+                    worker
+                        .cross_part(&own.0, &own.1, &tables, number, &shape, job)
+                        .err()
+                });
+            },
+        );
+        for worker in workers {
+            if let Some(stop) = worker.stop {
+                return Err(stop);
+            }
+            pairs.extend_from_slice(&worker.pairs);
+            for (left, right) in worker.giant_pairs {
+                let plan = plan_rest(&left, Some(&right), &table.mask, job);
+                for pair in cross_unique(&left, &right, &plan, job)? {
+                    if first_sight(&pair[0], &pair[1], &tables[..number]) {
+                        pairs.push(pair);
+                    }
+                }
+            }
+        }
+    }
+    Ok(pairs)
+}
+
+/// Distinct rows in order, and those that were there more than once.
+pub fn collapse_by_sorting<const W: usize>(rows: &[[u64; W]]) -> (Vec<[u64; W]>, Vec<[u64; W]>) {
+    let mut unique = rows.to_vec();
+    unique.sort_unstable();
+    let repeated = unique
+        .chunk_by(|one, two| one == two)
+        .filter(|run| run.len() > 1)
+        .map(|run| run[0])
+        .collect();
+    unique.dedup();
+    (unique, repeated)
+}
+
+fn planes_of<const W: usize>(rows: &[[u64; W]]) -> Vec<Vec<u64>> {
+    (0..W)
+        .map(|word| rows.iter().map(|row| row[word]).collect())
+        .collect()
+}
+
+fn views<const W: usize>(planes: &[Vec<u64>]) -> Planes<'_, W> {
+    std::array::from_fn(|word| &planes[word][..])
+}
+
+const ROWS: usize = 512;
+const COLUMNS: usize = 2048;
+
+fn brute_self<const W: usize>(
+    unique: &[[u64; W]],
+    job: &Job<'_>,
+) -> Result<Vec<[[u64; W]; 2]>, Stop> {
+    let planes = planes_of(unique);
+    let planes = views::<W>(&planes);
+    let total = unique.len();
+    brute(total.div_ceil(ROWS), job, |task, hits, keep| {
+        let rows = task * ROWS..((task + 1) * ROWS).min(total);
+        pairs_within(&planes, rows.clone(), job.radius, hits);
+        keep(hits, unique, unique)?;
+        for start in (rows.end..total).step_by(COLUMNS) {
+            let columns = start..(start + COLUMNS).min(total);
+            pairs_between(&planes, rows.clone(), &planes, columns, job.radius, hits);
+            keep(hits, unique, unique)?;
+        }
+        Ok(())
+    })
+}
+
+fn brute_cross<const W: usize>(
+    left: &[[u64; W]],
+    right: &[[u64; W]],
+    job: &Job<'_>,
+) -> Result<Vec<[[u64; W]; 2]>, Stop> {
+    let (left_planes, right_planes) = (planes_of(left), planes_of(right));
+    let (left_planes, right_planes) = (views::<W>(&left_planes), views::<W>(&right_planes));
+    brute(left.len().div_ceil(ROWS), job, |task, hits, keep| {
+        let rows = task * ROWS..((task + 1) * ROWS).min(left.len());
+        for start in (0..right.len()).step_by(COLUMNS) {
+            let columns = start..(start + COLUMNS).min(right.len());
+            pairs_between(
+                &left_planes,
+                rows.clone(),
+                &right_planes,
+                columns,
+                job.radius,
+                hits,
+            );
+            keep(hits, left, right)?;
+        }
+        Ok(())
+    })
+}
+
+type Keep<'a, const W: usize> =
+    dyn FnMut(&mut Vec<[u32; 2]>, &[[u64; W]], &[[u64; W]]) -> Result<(), Stop> + 'a;
+
+fn brute<const W: usize>(
+    tasks: usize,
+    job: &Job<'_>,
+    work: impl Fn(usize, &mut Vec<[u32; 2]>, &mut Keep<'_, W>) -> Result<(), Stop> + Sync,
+) -> Result<Vec<[[u64; W]; 2]>, Stop> {
+    let workers = share(job.threads, tasks, Worker::<W>::default, |worker, task| {
+        if worker.stop.is_some() {
+            return;
+        }
+        let Worker {
+            hits, pairs, stop, ..
+        } = worker;
+        let mut keep = |hits: &mut Vec<[u32; 2]>, left: &[[u64; W]], right: &[[u64; W]]| {
+            for [i, j] in hits.drain(..) {
+                pairs.push([left[i as usize], right[j as usize]]);
+            }
+            job.held.fetch_add(pairs.len(), Ordering::Relaxed);
+            let result = job.check();
+            job.held.fetch_sub(pairs.len(), Ordering::Relaxed);
+            result
+        };
+        *stop = work(task, hits, &mut keep).err();
+    });
+    let mut pairs = Vec::new();
+    for worker in workers {
+        if let Some(stop) = worker.stop {
+            return Err(stop);
+        }
+        pairs.extend_from_slice(&worker.pairs);
+    }
+    job.held.fetch_add(pairs.len(), Ordering::Relaxed);
+    job.check()?;
+    Ok(pairs)
+}
+
+/// How the keys of a table are cut: `parts` parts by their upper bits, buckets by the `low` lower ones.
+struct Shape {
+    parts: usize,
+    low: u32,
+}
+
+impl Shape {
+    fn of(rows: usize, row: usize, width: u32) -> Shape {
+        let wanted = (rows * row / PART).next_power_of_two().clamp(1, MAX_PARTS);
+        let upper = wanted.trailing_zeros().min(width);
+        Shape {
+            parts: 1 << upper,
+            low: width - upper,
+        }
+    }
+}
+
+/// The slices cut into about one chunk for each thread.
+fn chunks<'a, const W: usize>(slices: &[&'a [[u64; W]]], threads: usize) -> Vec<&'a [[u64; W]]> {
+    let total: usize = slices.iter().map(|slice| slice.len()).sum();
+    let size = total.div_ceil(threads).max(4096);
+    slices.iter().flat_map(|slice| slice.chunks(size)).collect()
+}
+
+/// Where the parts of one chunk lie in the scratch rows.
+struct Piece {
+    start: usize,
+    bounds: Vec<usize>,
+}
+
+fn pieces_of<'a, const W: usize>(
+    scratch: &'a [[u64; W]],
+    pieces: &[Piece],
+    part: usize,
+) -> Vec<&'a [[u64; W]]> {
+    pieces
+        .iter()
+        .map(|piece| {
+            &scratch[piece.start + piece.bounds[part]..piece.start + piece.bounds[part + 1]]
+        })
+        .filter(|slice| !slice.is_empty())
+        .collect()
+}
+
+fn count_parts<const W: usize>(chunk: &[[u64; W]], table: &Table<W>, shape: &Shape) -> Vec<usize> {
+    let mut counts = vec![0usize; shape.parts];
+    let mut keys = [0; BATCH];
+    for rows in chunk.chunks(BATCH) {
+        table.key.extract(rows, &mut keys);
+        for key in &keys[..rows.len()] {
+            counts[(key >> shape.low) as usize & (shape.parts - 1)] += 1;
+        }
+    }
+    counts
+}
+
+/// Move the rows of `chunk` whose part is in `wanted` to `target`, part by part.
+fn scatter<const W: usize>(
+    chunk: &[[u64; W]],
+    table: &Table<W>,
+    shape: &Shape,
+    wanted: &Range<usize>,
+    bounds: &[usize],
+    target: &mut [[u64; W]],
+) {
+    let mut places = bounds.to_vec();
+    let mut keys = [0; BATCH];
+    let all = wanted.len() == shape.parts;
+    if shape.parts <= 32 {
+        for rows in chunk.chunks(BATCH) {
+            table.key.extract(rows, &mut keys);
+            for (row, key) in rows.iter().zip(&keys) {
+                let part = (key >> shape.low) as usize & (shape.parts - 1);
+                if all || wanted.contains(&part) {
+                    target[places[part]] = *row;
+                    places[part] += 1;
+                }
+            }
+        }
+        return;
+    }
+    // Write-combining: a part's rows wait for a whole line of them.
+    let mut lines = vec![[[0u64; W]; LINE]; shape.parts];
+    let mut filled = vec![0u8; shape.parts];
+    for rows in chunk.chunks(BATCH) {
+        table.key.extract(rows, &mut keys);
+        for (row, key) in rows.iter().zip(&keys) {
+            let part = (key >> shape.low) as usize & (shape.parts - 1);
+            if !all && !wanted.contains(&part) {
+                continue;
+            }
+            let count = filled[part] as usize & (LINE - 1);
+            let line = &mut lines[part];
+            line[count] = *row;
+            if count == LINE - 1 {
+                let place = places[part];
+                target[place..place + LINE].copy_from_slice(line);
+                places[part] = place + LINE;
+            }
+            filled[part] = ((count + 1) & (LINE - 1)) as u8;
+        }
+    }
+    for part in wanted.clone() {
+        let count = filled[part] as usize;
+        target[places[part]..places[part] + count].copy_from_slice(&lines[part][..count]);
+    }
+}
+
+/// Scatter all chunks, each into its own stretch of the scratch rows.
+fn spread<const W: usize>(
+    chunks: &[&[[u64; W]]],
+    table: &Table<W>,
+    shape: &Shape,
+    wanted: &Range<usize>,
+    scratch: &mut Vec<[u64; W]>,
+    job: &Job<'_>,
+) -> Result<Vec<Piece>, Stop> {
+    let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, shape));
+    spread_counted(chunks, &counts, table, shape, wanted, scratch, job)
+}
+
+fn spread_counted<const W: usize>(
+    chunks: &[&[[u64; W]]],
+    counts: &[Vec<usize>],
+    table: &Table<W>,
+    shape: &Shape,
+    wanted: &Range<usize>,
+    scratch: &mut Vec<[u64; W]>,
+    job: &Job<'_>,
+) -> Result<Vec<Piece>, Stop> {
+    job.check()?;
+    let mut pieces = Vec::with_capacity(chunks.len());
+    let mut start = 0;
+    for counts in counts {
+        let mut bounds = vec![0; shape.parts + 1];
+        for part in 0..shape.parts {
+            bounds[part + 1] = bounds[part]
+                + if wanted.contains(&part) {
+                    counts[part]
+                } else {
+                    0
+                };
+        }
+        let length = bounds[shape.parts];
+        pieces.push(Piece { start, bounds });
+        start += length;
+    }
+    if scratch.len() < start {
+        *scratch = Vec::new(); // give the old rows back before asking for more
+        *scratch = vec![[0; W]; start];
+    }
+    let mut inputs = Vec::with_capacity(chunks.len());
+    let mut rest = &mut scratch[..];
+    for (chunk, piece) in chunks.iter().zip(&pieces) {
+        let (own, others) = rest.split_at_mut(piece.bounds[shape.parts]);
+        inputs.push((*chunk, &piece.bounds, own));
+        rest = others;
+    }
+    each(inputs, |(chunk, bounds, own)| {
+        scatter(chunk, table, shape, wanted, bounds, own)
+    });
+    job.check()?;
+    Ok(pieces)
+}
+
+/// One table, all threads on it.
+fn run_table<const W: usize>(
+    chunks: &[&[[u64; W]]],
+    tables: &[Table<W>],
+    number: usize,
+    collapse: bool,
+    scratch: &mut Vec<[u64; W]>,
+    job: &Job<'_>,
+) -> Result<Vec<Worker<W>>, Stop> {
+    let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let table = &tables[number];
+    let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
+    let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, &shape));
+    // Rows beyond the scratch budget are moved in several ranges of parts.
+    let sizes: Vec<usize> = (0..shape.parts)
+        .map(|part| counts.iter().map(|counts| counts[part]).sum())
+        .collect();
+    let limit = (job.scratch / size_of::<[u64; W]>()).max(1);
+    let mut workers: Vec<Worker<W>> = Vec::new();
+    let mut first = 0;
+    while first < shape.parts {
+        let (mut last, mut held) = (first, 0);
+        while last < shape.parts && (last == first || held + sizes[last] <= limit) {
+            held += sizes[last];
+            last += 1;
+        }
+        let range = first..last;
+        let pieces = spread_counted(chunks, &counts, table, &shape, &range, scratch, job)?;
+        let scratch = &scratch[..];
+        let more = share(
+            job.threads,
+            range.len(),
+            Worker::<W>::default,
+            |worker, task| {
+                let own = pieces_of(scratch, &pieces, first + task);
+                worker.stop = worker.stop.take().or_else(|| {
+                    worker
+                        .part(&own, tables, number, &shape, collapse, job)
+                        .err()
+                });
+            },
+        );
+        workers.extend(more);
+        first = last;
+    }
+    for worker in &mut workers {
+        worker.shed();
+    }
+    Ok(workers)
+}
+
+/// One table, this thread alone.
+fn table_alone<const W: usize>(
+    slices: &[&[[u64; W]]],
+    tables: &[Table<W>],
+    number: usize,
+    scratch: &mut Vec<[u64; W]>,
+    worker: &mut Worker<W>,
+    job: &Job<'_>,
+) -> Result<(), Stop> {
+    job.check()?;
+    let total: usize = slices.iter().map(|slice| slice.len()).sum();
+    let table = &tables[number];
+    let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
+    if scratch.len() < total {
+        *scratch = vec![[0; W]; total];
+    }
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for slice in slices {
+        let counts = count_parts(slice, table, &shape);
+        let mut bounds = vec![0; shape.parts + 1];
+        for part in 0..shape.parts {
+            bounds[part + 1] = bounds[part] + counts[part];
+        }
+        let own = &mut scratch[start..start + slice.len()];
+        scatter(slice, table, &shape, &(0..shape.parts), &bounds, own);
+        pieces.push(Piece { start, bounds });
+        start += slice.len();
+    }
+    for part in 0..shape.parts {
+        worker.part(
+            &pieces_of(scratch, &pieces, part),
+            tables,
+            number,
+            &shape,
+            false,
+            job,
+        )?;
+    }
+    Ok(())
+}
+
+/// Take over what a worker found, and join the giant buckets it left.
+fn gather<const W: usize>(
+    worker: Worker<W>,
+    found: &mut Found<W>,
+    uniques: &mut Vec<Vec<[u64; W]>>,
+    tables: &[Table<W>],
+    job: &Job<'_>,
+) -> Result<(), Stop> {
+    if let Some(stop) = worker.stop {
+        return Err(stop);
+    }
+    if found.pairs.is_empty() {
+        found.pairs = worker.pairs;
+    } else {
+        found.pairs.extend_from_slice(&worker.pairs);
+    }
+    found.repeated.extend_from_slice(&worker.repeated);
+    if !worker.uniques.is_empty() {
+        uniques.push(worker.uniques);
+    }
+    for (number, rows) in worker.giants {
+        job.check()?;
+        let plan = plan_rest(&rows, None, &tables[number].mask, job);
+        let inner = self_join(&rows, &plan, job)?;
+        found.pairs.extend(
+            inner
+                .pairs
+                .into_iter()
+                .filter(|[one, two]| first_sight(one, two, &tables[..number])),
+        );
+        if number == 0 {
+            found.repeated.extend_from_slice(&inner.repeated);
+        }
+    }
+    Ok(())
+}
+
+/// A plan for rows that all agree in the bits of `mask`.
+fn plan_rest<const W: usize>(
+    rows: &[[u64; W]],
+    other: Option<&[[u64; W]]>,
+    mask: &[u64; W],
+    job: &Job<'_>,
+) -> Plan {
+    let free: Vec<u64> = mask.iter().map(|word| !word).collect();
+    let sample = Sample::new(rows.as_flattened(), W, &free);
+    let task = Task {
+        rows: rows.len(),
+        other: other.map(<[_]>::len),
+        words: W,
+        radius: job.radius,
+        recall: 1.0,
+        threads: job.threads,
+    };
+    plan(&sample, &task, Force::Any)
+}
+
+/// Whether none of the earlier tables sees the pair.
+#[inline(always)]
+fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Table<W>]) -> bool {
+    let difference: [u64; W] = std::array::from_fn(|word| one[word] ^ two[word]);
+    earlier.iter().all(|table| {
+        let mut common = 0;
+        for word in 0..W {
+            common |= difference[word] & table.mask[word];
+        }
+        common != 0
+    })
+}
+
+/// The buckets of one part, in planes.
+#[derive(Default)]
+struct Buckets<const W: usize> {
+    keys: Vec<u32>,
+    bounds: Vec<u32>,
+    planes: Vec<u64>,
+    total: usize,
+}
+
+impl<const W: usize> Buckets<W> {
+    fn fill(&mut self, pieces: &[&[[u64; W]]], key: &Key, shape: &Shape) {
+        self.total = pieces.iter().map(|piece| piece.len()).sum();
+        let buckets = 1usize << shape.low;
+        let low = buckets as u32 - 1;
+        self.bounds.clear();
+        self.bounds.resize(buckets + 1, 0);
+        self.keys.clear();
+        let mut batch = [0; BATCH];
+        for rows in pieces.iter().flat_map(|piece| piece.chunks(BATCH)) {
+            key.extract(rows, &mut batch);
+            for key in &batch[..rows.len()] {
+                self.bounds[(key & low) as usize] += 1;
+            }
+            self.keys.extend_from_slice(&batch[..rows.len()]);
+        }
+        let mut sum = 0;
+        for bound in &mut self.bounds {
+            let count = *bound;
+            *bound = sum;
+            sum += count;
+        }
+        if self.planes.len() < self.total * W {
+            self.planes.resize(self.total * W, 0);
+        }
+        let mut keys = self.keys.iter();
+        for row in pieces.iter().flat_map(|piece| piece.iter()) {
+            let Some(key) = keys.next() else { break };
+            let place = &mut self.bounds[(key & low) as usize];
+            for word in 0..W {
+                self.planes[word * self.total + *place as usize] = row[word];
+            }
+            *place += 1;
+        }
+        // Each bound is now the end of its bucket, which is the start of the next.
+        self.bounds.rotate_right(1);
+        self.bounds[0] = 0;
+    }
+
+    fn views(&self) -> Planes<'_, W> {
+        std::array::from_fn(|word| &self.planes[word * self.total..(word + 1) * self.total])
+    }
+}
+
+#[derive(Default)]
+struct Worker<const W: usize> {
+    buckets: Buckets<W>,
+    others: Buckets<W>,
+    hits: Vec<[u32; 2]>,
+    rows: Vec<[u64; W]>,
+    scratch: Vec<[u64; W]>,
+    pairs: Vec<[[u64; W]; 2]>,
+    repeated: Vec<[u64; W]>,
+    uniques: Vec<[u64; W]>,
+    giants: Vec<(usize, Vec<[u64; W]>)>,
+    giant_pairs: Vec<(Vec<[u64; W]>, Vec<[u64; W]>)>,
+    stop: Option<Stop>,
+}
+
+impl<const W: usize> Worker<W> {
+    /// Give back what only the work itself needed.
+    fn shed(&mut self) {
+        self.buckets = Buckets::default();
+        self.others = Buckets::default();
+        self.hits = Vec::new();
+        self.rows = Vec::new();
+        self.scratch = Vec::new();
+    }
+
+    fn part(
+        &mut self,
+        pieces: &[&[[u64; W]]],
+        tables: &[Table<W>],
+        number: usize,
+        shape: &Shape,
+        collapse: bool,
+        job: &Job<'_>,
+    ) -> Result<(), Stop> {
+        job.check()?;
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        self.buckets.fill(pieces, &tables[number].key, shape);
+        if collapse {
+            self.collapse();
+        }
+        let before = self.pairs.len();
+        let (mut start, mut seen) = (0, 0);
+        for bucket in 0..self.buckets.bounds.len() - 1 {
+            let end = self.buckets.bounds[bucket + 1] as usize;
+            let range = start..end;
+            start = end;
+            if range.len() < 2 {
+                continue;
+            }
+            let views = self.buckets.views();
+            if range.len() > GIANT {
+                self.giants
+                    .push((number, range.map(|index| row(&views, index)).collect()));
+                continue;
+            }
+            pairs_within(&views, range, job.radius, &mut self.hits);
+            if self.hits.len() > 4096 {
+                self.emit(tables, number);
+            }
+            seen += 1;
+            if seen % 64 == 0 && self.pairs.len() > before {
+                job.check()?;
+            }
+        }
+        self.emit(tables, number);
+        job.held
+            .fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+        job.check()
+    }
+
+    fn emit(&mut self, tables: &[Table<W>], number: usize) {
+        let views: Planes<'_, W> = std::array::from_fn(|word| {
+            &self.buckets.planes[word * self.buckets.total..(word + 1) * self.buckets.total]
+        });
+        for [i, j] in self.hits.drain(..) {
+            let (one, two) = (row(&views, i as usize), row(&views, j as usize));
+            if first_sight(&one, &two, &tables[..number]) {
+                if one == two {
+                    self.repeated.push(one);
+                } else {
+                    self.pairs.push([one, two]);
+                }
+            }
+        }
+    }
+
+    /// Keep each row of a bucket once; remember those that were there more often.
+    fn collapse(&mut self) {
+        let Buckets {
+            bounds,
+            planes,
+            total,
+            ..
+        } = &mut self.buckets;
+        let total = *total;
+        let (mut start, mut kept) = (0, 0);
+        for bucket in 0..bounds.len() - 1 {
+            let end = bounds[bucket + 1] as usize;
+            let first = kept;
+            if end - start == 1 {
+                for word in 0..W {
+                    planes[word * total + kept] = planes[word * total + start];
+                }
+                kept += 1;
+            } else if end > start {
+                self.rows.clear();
+                self.rows.extend((start..end).map(|index| {
+                    let row: [u64; W] = std::array::from_fn(|word| planes[word * total + index]);
+                    row
+                }));
+                self.rows.sort_unstable();
+                let mut last_repeated = false;
+                for index in 0..self.rows.len() {
+                    let row = self.rows[index];
+                    if index > 0 && self.rows[index - 1] == row {
+                        if !last_repeated {
+                            self.repeated.push(row);
+                        }
+                        last_repeated = true;
+                        continue;
+                    }
+                    last_repeated = false;
+                    for word in 0..W {
+                        planes[word * total + kept] = row[word];
+                    }
+                    kept += 1;
+                }
+            }
+            bounds[bucket] = first as u32;
+            start = end;
+        }
+        let last = bounds.len() - 1;
+        bounds[last] = kept as u32;
+        self.uniques.extend((0..kept).map(|index| {
+            let row: [u64; W] = std::array::from_fn(|word| planes[word * total + index]);
+            row
+        }));
+    }
+
+    fn cross_part(
+        &mut self,
+        left: &[&[[u64; W]]],
+        right: &[&[[u64; W]]],
+        tables: &[Table<W>],
+        number: usize,
+        shape: &Shape,
+        job: &Job<'_>,
+    ) -> Result<(), Stop> {
+        job.check()?;
+        if left.is_empty() || right.is_empty() {
+            return Ok(());
+        }
+        self.buckets.fill(left, &tables[number].key, shape);
+        self.others.fill(right, &tables[number].key, shape);
+        let before = self.pairs.len();
+        for bucket in 0..self.buckets.bounds.len() - 1 {
+            let rows =
+                self.buckets.bounds[bucket] as usize..self.buckets.bounds[bucket + 1] as usize;
+            let columns =
+                self.others.bounds[bucket] as usize..self.others.bounds[bucket + 1] as usize;
+            if rows.is_empty() || columns.is_empty() {
+                continue;
+            }
+            let (one, two) = (self.buckets.views(), self.others.views());
+            if rows.len() * columns.len() > GIANT * GIANT / 2 {
+                let gather = |views: &Planes<'_, W>, range: Range<usize>| {
+                    range.map(|index| row(views, index)).collect()
+                };
+                self.giant_pairs
+                    .push((gather(&one, rows), gather(&two, columns)));
+                continue;
+            }
+            pairs_between(&one, rows, &two, columns, job.radius, &mut self.hits);
+            for [i, j] in self.hits.drain(..) {
+                let (one, two) = (row(&one, i as usize), row(&two, j as usize));
+                if first_sight(&one, &two, &tables[..number]) {
+                    self.pairs.push([one, two]);
+                }
+            }
+        }
+        job.held
+            .fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+        job.check()
+    }
+}
+
+/// The distance of a pair of values.
+pub fn pair_distance<const W: usize>(pair: &[[u64; W]; 2]) -> u32 {
+    distance(&pair[0], &pair[1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::split_mix;
+
+    fn clustered<const W: usize>(count: usize, seed: u64) -> Vec<[u64; W]> {
+        let mut state = seed;
+        let centre: [u64; W] = std::array::from_fn(|_| split_mix(&mut state));
+        (0..count)
+            .map(|index| {
+                let mut row = if index % 3 == 0 {
+                    std::array::from_fn(|_| split_mix(&mut state))
+                } else {
+                    centre
+                };
+                for _ in 0..split_mix(&mut state) % 6 {
+                    let bit = split_mix(&mut state) as usize % (64 * W);
+                    row[bit / 64] ^= 1 << (bit % 64);
+                }
+                row
+            })
+            .collect()
+    }
+
+    fn expected<const W: usize>(rows: &[[u64; W]], radius: u32) -> Vec<[[u64; W]; 2]> {
+        let (unique, _) = collapse_by_sorting(rows);
+        let mut pairs = Vec::new();
+        for (i, one) in unique.iter().enumerate() {
+            for two in &unique[i + 1..] {
+                if distance(one, two) <= radius {
+                    pairs.push([*one, *two]);
+                }
+            }
+        }
+        pairs
+    }
+
+    fn ordered<const W: usize>(mut pairs: Vec<[[u64; W]; 2]>) -> Vec<[[u64; W]; 2]> {
+        pairs.iter_mut().for_each(|pair| pair.sort_unstable());
+        pairs.sort_unstable();
+        pairs
+    }
+
+    fn check<const W: usize>() {
+        for (count, radius) in [(0, 3), (1, 3), (700, 0), (700, 3), (900, 6)] {
+            let rows = clustered::<W>(count, 11);
+            let expected = expected(&rows, radius);
+            let sample = Sample::new(rows.as_flattened(), W, &[u64::MAX; W]);
+            let task = Task {
+                rows: count,
+                other: None,
+                words: W,
+                radius,
+                recall: 1.0,
+                threads: 2,
+            };
+            let mut forces = vec![Force::Any, Force::Brute, Force::Blocks];
+            for blocks in 1..=radius + 1 {
+                forces.extend([
+                    Force::Cut { blocks, extra: 1 },
+                    Force::Cut { blocks, extra: 2 },
+                ]);
+            }
+            for force in forces {
+                for threads in [1, 3] {
+                    let plan = plan(&sample, &task, force);
+                    let cancel = Cancel::new();
+                    let job = Job::new(radius, threads, &cancel);
+                    let found = self_join(&rows, &plan, &job).unwrap();
+                    assert_eq!(
+                        ordered(found.pairs),
+                        expected,
+                        "{W} {count} {radius} {force:?}"
+                    );
+                    let (_, repeated) = collapse_by_sorting(&rows);
+                    let mut got = found.repeated;
+                    got.sort_unstable();
+                    assert_eq!(got, repeated);
+                    let crossed =
+                        cross_join(&rows, &rows, &plan, &Job::new(radius, threads, &cancel))
+                            .unwrap();
+                    let distinct: Vec<_> = crossed
+                        .into_iter()
+                        .filter(|pair| pair[0] < pair[1])
+                        .collect();
+                    assert_eq!(ordered(distinct), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_finds_what_comparing_all_pairs_finds() {
+        check::<1>();
+        check::<2>();
+        check::<4>();
+    }
+
+    #[test]
+    fn a_giant_bucket_is_joined_on_its_other_bits() {
+        // All rows share the first 16 bits, which the forced plan takes for its first block.
+        let mut state = 5;
+        let mut rows: Vec<[u64; 1]> = (0..20_000).map(|_| [split_mix(&mut state) << 16]).collect();
+        for index in 0..50 {
+            let row = rows[index][0] ^ (1 << (20 + index % 30));
+            rows.push([row]);
+        }
+        let sample = Sample::new(&[], 1, &[u64::MAX]);
+        let task = Task {
+            rows: rows.len(),
+            other: None,
+            words: 1,
+            radius: 3,
+            recall: 1.0,
+            threads: 2,
+        };
+        let plan = plan(
+            &sample,
+            &task,
+            Force::Cut {
+                blocks: 4,
+                extra: 1,
+            },
+        );
+        let cancel = Cancel::new();
+        let found = self_join(&rows, &plan, &Job::new(3, 2, &cancel)).unwrap();
+        assert_eq!(ordered(found.pairs), expected(&rows, 3));
+        let crossed = cross_join(&rows, &rows, &plan, &Job::new(3, 2, &cancel)).unwrap();
+        let distinct: Vec<_> = crossed
+            .into_iter()
+            .filter(|pair| pair[0] < pair[1])
+            .collect();
+        assert_eq!(ordered(distinct), expected(&rows, 3));
+    }
+
+    #[test]
+    fn a_cancelled_join_stops() {
+        let rows = clustered::<1>(5000, 3);
+        let sample = Sample::new(rows.as_flattened(), 1, &[u64::MAX]);
+        let task = Task {
+            rows: 5000,
+            other: None,
+            words: 1,
+            radius: 3,
+            recall: 1.0,
+            threads: 2,
+        };
+        let cancel = Cancel::new();
+        cancel.set();
+        let plan = plan(&sample, &task, Force::Blocks);
+        assert_eq!(
+            self_join(&rows, &plan, &Job::new(3, 2, &cancel)).err(),
+            Some(Stop::Cancelled)
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! A profile: what verification needs to know of one text, computed once and compared often.
+
+use crate::frequencies::{Frozen, doublings};
+use crate::mix;
+use crate::recipe::{Recipe, Scratch};
+use crate::unicode::{CJK, Table};
+
+/// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
+const COMMON: [u32; 24] =
+    [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
+
+/// Nobody else has it; only few do; from here on many do, one more for each doubling.
+const ALONE: u8 = 0;
+const RARE: u8 = 1;
+const SHARED: u8 = 2;
+
+/// A feature in one word: 48 bits of its hash, then its weight, then how common it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Feature(u64);
+
+impl Feature {
+    fn new(hash: u64, occurrences: u32, class: u8) -> Feature {
+        let weight = u32::BITS - occurrences.leading_zeros();
+        Feature(hash & !0xffff | u64::from(weight) << 8 | u64::from(class))
+    }
+
+    #[inline(always)]
+    pub fn key(self) -> u64 {
+        self.0 >> 16
+    }
+
+    /// bit_length(occurrences).
+    #[inline(always)]
+    pub fn weight(self) -> u64 {
+        self.0 >> 8 & 0xff
+    }
+
+    #[inline(always)]
+    fn class(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Whether another document has it.
+    #[inline(always)]
+    pub fn is_shared(self) -> bool {
+        self.class() != ALONE
+    }
+
+    #[inline(always)]
+    pub fn is_rare(self) -> bool {
+        self.class() == RARE
+    }
+
+    /// How much it counts where common text counts little.
+    #[inline(always)]
+    pub fn common_weight(self) -> u64 {
+        match self.class() {
+            ALONE => 0,
+            RARE => 32,
+            class => COMMON.get(usize::from(class - SHARED)).map_or(0, |weight| u64::from(*weight)),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Profile {
+    /// In ascending order.
+    pub features: Vec<Feature>,
+    /// Squared lengths of the three vectors.
+    pub plain: u64,
+    pub common: u64,
+    pub rare: u64,
+    /// Words, and CJK characters, in the order of the text, as hashes.
+    pub tokens: Vec<u64>,
+    /// The numbers among the tokens, in ascending order of hash.
+    pub numbers: Vec<u64>,
+    /// Those, and what two to four neighbouring ones give when joined.
+    pub joined: Vec<u64>,
+}
+
+impl Profile {
+    pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, scratch: &mut Scratch) -> Profile {
+        let mut profile = Profile::default();
+        let class = |hash| match frequencies {
+            None => RARE,
+            Some(table) => match table.get(hash) {
+                0 | 1 => ALONE,
+                count if count <= table.knee() => RARE,
+                count => SHARED + doublings(count, table.knee()).min(200) as u8,
+            },
+        };
+        let counted = recipe.counted(text, scratch);
+        profile.features.extend(
+            counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, class(feature.hash))),
+        );
+        profile.features.sort_unstable();
+        for feature in &profile.features {
+            let weight = feature.weight();
+            let common = weight * feature.common_weight();
+            profile.plain += weight * weight;
+            profile.common += common * common;
+            profile.rare += if feature.is_rare() { weight * weight } else { 0 };
+        }
+        profile.read_tokens(&recipe.normalized(text));
+        profile
+    }
+
+    fn read_tokens(&mut self, normalized: &[u8]) {
+        let mut run: Vec<&str> = Vec::new();
+        for token in tokens(std::str::from_utf8(normalized).unwrap_or_default()) {
+            self.tokens.push(mix::hash(token.as_bytes(), 0));
+            if token.chars().all(char::is_numeric) {
+                run.push(token);
+            } else {
+                self.note_numbers(&mut run);
+            }
+        }
+        self.note_numbers(&mut run);
+        self.joined.extend_from_slice(&self.numbers);
+        for list in [&mut self.numbers, &mut self.joined] {
+            list.sort_unstable();
+            list.dedup();
+        }
+    }
+
+    /// Note neighbouring numbers, each by itself and joined with up to three after it.
+    fn note_numbers(&mut self, run: &mut Vec<&str>) {
+        for (at, number) in run.iter().enumerate() {
+            self.numbers.push(mix::hash(number.as_bytes(), 0));
+            let mut whole = String::from(*number);
+            for next in run.iter().skip(at + 1).take(3) {
+                whole.push_str(next);
+                self.joined.push(mix::hash(whole.as_bytes(), 0));
+            }
+        }
+        run.clear();
+    }
+
+    pub fn bytes(&self) -> usize {
+        8 * (self.features.len() + self.tokens.len() + self.numbers.len() + self.joined.len()) + 128
+    }
+}
+
+/// The words of a normalised text outside CJK, and every CJK character, in order.
+fn tokens(text: &str) -> impl Iterator<Item = &str> {
+    let table = (!text.is_ascii()).then(Table::get);
+    let is_cjk = move |letter: char| table.is_some_and(|table| table.entry(letter as u32) & CJK != 0);
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(' ');
+        let first = rest.chars().next()?;
+        let end = if is_cjk(first) {
+            first.len_utf8()
+        } else {
+            rest.find(|letter: char| letter == ' ' || is_cjk(letter)).unwrap_or(rest.len())
+        };
+        let (token, after) = rest.split_at(end);
+        rest = after;
+        Some(token)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_words_and_cjk_characters() {
+        assert_eq!(tokens("ab 12 漢字x").collect::<Vec<_>>(), ["ab", "12", "漢", "字", "x"]);
+    }
+}

@@ -1,0 +1,236 @@
+//! From pairs of values back to rows: which rows hold each value of a pair.
+//!
+//! Only values that are in a pair, or occur twice, are looked for, in one scan of the input.
+
+use std::hash::{BuildHasher, RandomState};
+
+use crate::distance::distance;
+use crate::parallel::{Cancel, Cancelled, each};
+
+/// Distinct values with numbers, and a hash table from value to number.
+///
+/// The hash is keyed anew in each process: whoever chooses fingerprints cannot choose collisions.
+pub struct Values<const W: usize> {
+    pub values: Vec<[u64; W]>,
+    slots: Vec<u32>,
+    /// One bit for each of many hashes: most values that are not here are told apart by it.
+    filter: Vec<u64>,
+    keys: [u64; 2],
+}
+
+const EMPTY: u32 = u32::MAX;
+
+impl<const W: usize> Values<W> {
+    /// Room for `most` distinct values.
+    pub fn with_room(most: usize) -> Values<W> {
+        let slots = (most.max(8) * 2).next_power_of_two();
+        let state = RandomState::new();
+        let keys = [state.hash_one(1u8) | 1, state.hash_one(2u8)];
+        Values {
+            values: Vec::new(),
+            slots: vec![EMPTY; slots],
+            filter: vec![0; (slots / 8).max(1)],
+            keys,
+        }
+    }
+
+    #[inline(always)]
+    fn hash(&self, value: &[u64; W]) -> u64 {
+        let mut state = self.keys[1];
+        for word in value {
+            let product =
+                u128::from(state ^ word) * u128::from(self.keys[0] ^ 0x9e37_79b9_7f4a_7c15);
+            state = (product as u64) ^ (product >> 64) as u64;
+        }
+        let product = u128::from(state) * u128::from(self.keys[0]);
+        (product as u64) ^ (product >> 64) as u64
+    }
+
+    /// The number of `value`, new if it was not here.
+    pub fn number(&mut self, value: &[u64; W]) -> u32 {
+        let hash = self.hash(value);
+        let last = self.slots.len() - 1;
+        let mut slot = (hash >> 20) as usize & last;
+        loop {
+            match self.slots[slot] {
+                EMPTY => {
+                    let number = self.values.len() as u32;
+                    self.slots[slot] = number;
+                    self.values.push(*value);
+                    let bit = hash as usize & (self.filter.len() * 64 - 1);
+                    self.filter[bit / 64] |= 1 << (bit % 64);
+                    return number;
+                }
+                number if self.values[number as usize] == *value => return number,
+                _ => slot = (slot + 1) & last,
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub fn find(&self, value: &[u64; W]) -> Option<u32> {
+        let hash = self.hash(value);
+        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
+            return None;
+        }
+        let last = self.slots.len() - 1;
+        let mut slot = (hash >> 20) as usize & last;
+        loop {
+            match self.slots[slot] {
+                EMPTY => return None,
+                number if self.values[number as usize] == *value => return Some(number),
+                _ => slot = (slot + 1) & last,
+            }
+        }
+    }
+
+    /// For each value the rows that hold it, ascending; `rows[i]` is row number `numbers[i]`.
+    pub fn rows(
+        &self,
+        rows: &[[u64; W]],
+        numbers: Option<&[u32]>,
+        threads: usize,
+        cancel: &Cancel,
+    ) -> Result<Rows, Cancelled> {
+        let size = rows.len().div_ceil(threads).max(4096);
+        let chunks: Vec<(usize, &[[u64; W]])> = rows
+            .chunks(size)
+            .enumerate()
+            .map(|(chunk, rows)| (chunk * size, rows))
+            .collect();
+        let found = each(chunks, |(start, chunk)| {
+            let mut found = Vec::new();
+            for (index, row) in chunk.iter().enumerate() {
+                if index % (1 << 20) == 0 && cancel.is_set() {
+                    break;
+                }
+                if let Some(value) = self.find(row) {
+                    let at = start + index;
+                    found.push([value, numbers.map_or(at as u32, |numbers| numbers[at])]);
+                }
+            }
+            found
+        });
+        cancel.check()?;
+        let mut starts = vec![0usize; self.values.len() + 1];
+        for [value, _] in found.iter().flatten() {
+            starts[*value as usize + 1] += 1;
+        }
+        for value in 0..self.values.len() {
+            starts[value + 1] += starts[value];
+        }
+        let mut places = starts.clone();
+        let mut held = vec![0; starts[self.values.len()]];
+        for [value, row] in found.iter().flatten() {
+            held[places[*value as usize]] = *row;
+            places[*value as usize] += 1;
+        }
+        Ok(Rows { starts, rows: held })
+    }
+}
+
+/// Rows by value.
+pub struct Rows {
+    starts: Vec<usize>,
+    rows: Vec<u32>,
+}
+
+impl Rows {
+    pub fn of(&self, value: u32) -> &[u32] {
+        &self.rows[self.starts[value as usize]..self.starts[value as usize + 1]]
+    }
+}
+
+/// A pair of rows and their distance, in the order in which results are sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pair {
+    pub left: u32,
+    pub right: u32,
+    pub distance: u32,
+}
+
+/// Numbered pairs of values, each once.
+pub fn numbered<const W: usize>(
+    pairs: &[[[u64; W]; 2]],
+    repeated: &[[u64; W]],
+) -> (Values<W>, Vec<[u32; 3]>) {
+    let mut values = Values::with_room(pairs.len() * 2 + repeated.len());
+    let mut numbered: Vec<[u32; 3]> = pairs
+        .iter()
+        .map(|[one, two]| {
+            let (a, b) = (values.number(one), values.number(two));
+            [a.min(b), a.max(b), distance(one, two)]
+        })
+        .collect();
+    for value in repeated {
+        values.number(value);
+    }
+    numbered.sort_unstable();
+    numbered.dedup();
+    (values, numbered)
+}
+
+/// Sort pairs by left, then right, sharing the work.
+pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
+    if threads == 1 || pairs.len() < 1 << 16 {
+        pairs.sort_unstable();
+        return pairs;
+    }
+    // Cut at sampled values, sort the pieces side by side.
+    let pieces = threads * 4;
+    let mut sample: Vec<Pair> = pairs
+        .iter()
+        .step_by(pairs.len() / (pieces * 16))
+        .copied()
+        .collect();
+    sample.sort_unstable();
+    let cuts: Vec<Pair> = (1..pieces)
+        .map(|piece| sample[piece * sample.len() / pieces])
+        .collect();
+    let mut parts: Vec<Vec<Pair>> = vec![Vec::new(); pieces];
+    for pair in pairs.drain(..) {
+        parts[cuts.partition_point(|cut| *cut <= pair)].push(pair);
+    }
+    drop(pairs);
+    let size = parts.len().div_ceil(threads);
+    let mut groups: Vec<Vec<Vec<Pair>>> = Vec::new();
+    let mut parts = parts.into_iter().peekable();
+    while parts.peek().is_some() {
+        groups.push(parts.by_ref().take(size).collect());
+    }
+    let sorted = each(groups, |mut group| {
+        group.iter_mut().for_each(|part| part.sort_unstable());
+        group
+    });
+    sorted.into_iter().flatten().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_value_come_in_order() {
+        let (values, pairs) = numbered(&[[[5u64], [7]], [[7], [5]]], &[[9]]);
+        assert_eq!(pairs.len(), 1);
+        let rows = values
+            .rows(&[[9], [5], [1], [9], [7], [5]], None, 2, &Cancel::new())
+            .unwrap();
+        let of = |value| rows.of(values.find(&[value]).unwrap()).to_vec();
+        assert_eq!((of(5), of(7), of(9)), (vec![1, 5], vec![4], vec![0, 3]));
+        assert_eq!(values.find(&[1]), None);
+    }
+
+    #[test]
+    fn pairs_are_sorted_the_same_by_any_number_of_threads() {
+        let pairs: Vec<Pair> = (0..100_000u32)
+            .map(|i| Pair {
+                left: i.wrapping_mul(2_654_435_761) % 1000,
+                right: i,
+                distance: 1,
+            })
+            .collect();
+        assert_eq!(sort_pairs(pairs.clone(), 1), sort_pairs(pairs, 3));
+    }
+}

@@ -1,0 +1,94 @@
+//! Texts set aside for a second look: in memory while they are few, then in a file.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+pub struct TextStore {
+    /// Where each text begins, and where the last one ends.
+    offsets: Vec<u64>,
+    memory: Vec<u8>,
+    limit: usize,
+    file: Option<File>,
+    path: std::path::PathBuf,
+    /// Bytes that are in the file; the rest is in memory.
+    written: u64,
+}
+
+impl TextStore {
+    /// Keep at most about *limit* bytes in memory; the rest goes to a new file at *path*.
+    pub fn new(path: std::path::PathBuf, limit: usize) -> TextStore {
+        TextStore { offsets: vec![0], memory: Vec::new(), limit, file: None, path, written: 0 }
+    }
+
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub fn push(&mut self, text: &str) -> io::Result<()> {
+        self.memory.extend_from_slice(text.as_bytes());
+        self.offsets.push(self.written + self.memory.len() as u64);
+        if self.memory.len() > self.limit {
+            if self.file.is_none() {
+                let mut options = File::options();
+                self.file = Some(options.read(true).write(true).create_new(true).open(&self.path)?);
+            }
+            if let Some(file) = &mut self.file {
+                file.write_all(&self.memory)?;
+            }
+            self.written += self.memory.len() as u64;
+            self.memory.clear();
+        }
+        Ok(())
+    }
+
+    /// The text with that number.
+    pub fn get(&self, number: usize) -> io::Result<String> {
+        let (start, end) = (self.offsets[number], self.offsets[number + 1]);
+        let mut bytes = vec![0; (end - start) as usize];
+        if start >= self.written {
+            let from = (start - self.written) as usize;
+            bytes.copy_from_slice(&self.memory[from..from + (end - start) as usize]);
+        } else if let Some(file) = &self.file {
+            read_at(file, &mut bytes, start)?;
+        }
+        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let count = std::os::windows::fs::FileExt::seek_read(file, &mut bytes[done..], at + done as u64)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        done += count;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_come_back_from_memory_and_from_the_file() {
+        let path = std::env::temp_dir().join(format!("neardup-texts-{}", std::process::id()));
+        let mut store = TextStore::new(path.clone(), 10);
+        let texts = ["short", "", "a longer one", "x", "漢字"];
+        for text in texts {
+            store.push(text).unwrap();
+        }
+        for (number, text) in texts.iter().enumerate() {
+            assert_eq!(store.get(number).unwrap(), *text);
+        }
+        assert_eq!(store.len(), 5);
+        std::fs::remove_file(path).unwrap();
+    }
+}

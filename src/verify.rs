@@ -1,0 +1,327 @@
+//! Verification: a candidate pair measured on its real features, and judged.
+//!
+//! Everything is integers: similarities are in ten-thousandths, rounded down. What decides
+//! and why is told in docs/quality.md; each verdict has a reason that a user understands.
+
+use crate::profile::{Feature, Profile};
+
+/// A similarity of 1.
+pub const WHOLE: u64 = 10_000;
+
+/// A cosine in ten-thousandths, rounded down; 0 where one side has nothing.
+pub fn cosine(dot: u64, left: u64, right: u64) -> u64 {
+    let product = u128::from(left) * u128::from(right);
+    if product == 0 {
+        return 0;
+    }
+    let square = u128::from(dot) * u128::from(dot) * u128::from(WHOLE * WHOLE) / product;
+    square.isqrt() as u64
+}
+
+/// What two texts have in common, whatever else there is in the collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measures {
+    /// Cosine of the features, weighted by their occurrences.
+    pub plain: u64,
+    /// The same, where common text counts little.
+    pub common: u64,
+    /// The same over text that few documents have.
+    pub rare: u64,
+    /// How many features both have.
+    pub shared: u64,
+}
+
+pub fn measure(left: &Profile, right: &Profile) -> Measures {
+    let (mut plain, mut common, mut rare, mut shared) = (0, 0, 0, 0);
+    for_each_shared(&left.features, &right.features, |one, other| {
+        let product = one.weight() * other.weight();
+        let weight = one.common_weight();
+        plain += product;
+        common += product * weight * weight;
+        rare += if one.is_rare() { product } else { 0 };
+        shared += 1;
+    });
+    Measures {
+        plain: cosine(plain, left.plain, right.plain),
+        common: cosine(common, left.common, right.common),
+        rare: cosine(rare, left.rare, right.rare),
+        shared,
+    }
+}
+
+/// Call *found* with the features of both, in order: one merge of two sorted lists.
+#[inline(always)]
+fn for_each_shared(left: &[Feature], right: &[Feature], mut found: impl FnMut(Feature, Feature)) {
+    let (mut at, mut other) = (0, 0);
+    while at < left.len() && other < right.len() {
+        let (one, two) = (left[at], right[other]);
+        if one.key() == two.key() {
+            found(one, two);
+        }
+        at += usize::from(one.key() <= two.key());
+        other += usize::from(two.key() <= one.key());
+    }
+}
+
+/// The settings of the rule; similarities and shares in ten-thousandths.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Below this plain similarity a pair is too different.
+    pub floor: u64,
+    /// From this plain similarity on a pair is nearly identical.
+    pub high: u64,
+    /// Least share of what is in dispute that only the two have, for a nearly identical pair.
+    pub high_contrast: u64,
+    /// Whether pairs between `floor` and `high` can be accepted at all.
+    pub grey: bool,
+    /// Least similarity where common text counts little.
+    pub common: u64,
+    /// Least similarity over rare text.
+    pub rare: u64,
+    /// Least share of what is in dispute that only the two have.
+    pub contrast: u64,
+    /// Texts of at most so many words are short.
+    pub short: usize,
+    /// Least similarity over rare text of two short texts.
+    pub short_rare: u64,
+    /// Texts of at least so many words are long.
+    pub long: usize,
+    /// Whether texts that are neither can be accepted between `floor` and `high`.
+    pub grey_middle: bool,
+    /// Texts that are neither need this plain similarity, or differ in few words.
+    pub middle_high: u64,
+    /// One word in so many is few.
+    pub middle_words: u64,
+    /// A passage of more than one in so many words that was replaced is too long.
+    pub passage: u64,
+    /// More words than this a gap, and the difference is in passages, not in words.
+    pub gap: u64,
+    /// How much lower the similarity may be where common text counts little.
+    pub drop: u64,
+    /// One number in so many words may differ.
+    pub numbers: u64,
+    /// So many siblings make a template.
+    pub siblings: usize,
+    /// Below one feature in so many the difference is too small to speak of a template.
+    pub slot: u64,
+}
+
+/// Why a pair was accepted or rejected. The order is that of `neardup.verify.REASONS`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    NearlyIdentical = 0,
+    ShortEdited = 1,
+    Revision = 2,
+    TooDifferent = 3,
+    OtherNumbers = 4,
+    Template = 5,
+    CommonText = 6,
+    Unclear = 7,
+    Passage = 8,
+    Frame = 9,
+    NotStrict = 10,
+}
+
+impl Reason {
+    pub fn accepts(self) -> bool {
+        matches!(self, Reason::NearlyIdentical | Reason::ShortEdited | Reason::Revision)
+    }
+}
+
+/// Rivals that are looked at, for each pair and test.
+pub const RIVALS: usize = 16;
+
+/// The neighbours of a pair that are looked at.
+pub struct Rivals<'a> {
+    /// The nearest one of each group of nearly identical texts that neither of the two is in.
+    pub groups: Vec<&'a Profile>,
+    /// The nearest ones of any group.
+    pub all: Vec<&'a Profile>,
+}
+
+/// Judge a pair; *rivals* are asked for only where they can decide something.
+pub fn judge<'a>(
+    left: &Profile,
+    right: &Profile,
+    measures: &Measures,
+    rule: &Rule,
+    rivals: impl FnOnce() -> Rivals<'a>,
+) -> Reason {
+    if measures.plain < rule.floor {
+        return Reason::TooDifferent;
+    }
+    let shorter = left.tokens.len().min(right.tokens.len()) as u64;
+    let longer = left.tokens.len().max(right.tokens.len());
+    let short = longer <= rule.short;
+    let long = shorter as usize >= rule.long;
+    if other_numbers(left, right) * rule.numbers > shorter {
+        return Reason::OtherNumbers;
+    }
+    let rivals = rivals();
+    let dispute = Dispute::of(left, right, &rivals);
+    if dispute.siblings >= rule.siblings && dispute.differing * rule.slot >= measures.shared {
+        return Reason::Template;
+    }
+    let gaps = || (Gaps::of(&left.tokens, &right.tokens), Gaps::of(&right.tokens, &left.tokens));
+    if measures.plain >= rule.high {
+        if !short && !long && measures.plain < rule.middle_high {
+            let (one, other) = gaps();
+            if one.words.min(other.words) * rule.middle_words > shorter {
+                return Reason::Unclear;
+            }
+        }
+        return if dispute.stands_out(rule.high_contrast) { Reason::NearlyIdentical } else { Reason::Template };
+    }
+    if !rule.grey {
+        return Reason::NotStrict;
+    }
+    if measures.common < rule.common || measures.rare < rule.rare {
+        return Reason::CommonText;
+    }
+    if !dispute.stands_out(rule.contrast) {
+        return Reason::Template;
+    }
+    if short {
+        return if measures.rare < rule.short_rare { Reason::CommonText } else { Reason::ShortEdited };
+    }
+    if long {
+        let (one, other) = gaps();
+        if one.longest.min(other.longest) * rule.passage > shorter {
+            return Reason::Passage;
+        }
+        let scattered = one.words + other.words <= rule.gap * (one.runs + other.runs);
+        if !scattered && measures.common + rule.drop < measures.plain {
+            return Reason::Frame;
+        }
+        return Reason::Revision;
+    }
+    if rule.grey_middle { Reason::Revision } else { Reason::Unclear }
+}
+
+/// The numbers of one text that the other has not, also not joined: of the side that has fewer.
+fn other_numbers(left: &Profile, right: &Profile) -> u64 {
+    let missing = |own: &[u64], other: &[u64]| {
+        own.iter().filter(|number| other.binary_search(number).is_err()).count() as u64
+    };
+    missing(&left.numbers, &right.joined).min(missing(&right.numbers, &left.joined))
+}
+
+/// What the neighbours of a pair say of what it shares.
+struct Dispute {
+    /// Features of both that fewer than two groups of rivals have.
+    own: u64,
+    /// Features of one that other documents have and the other one has not: the smaller side.
+    leftover: u64,
+    /// The same, whoever has them.
+    differing: u64,
+    /// Rivals that keep nearly all the two share, and differ from both as much as these from each other.
+    siblings: usize,
+}
+
+impl Dispute {
+    fn of(left: &Profile, right: &Profile, rivals: &Rivals<'_>) -> Dispute {
+        let mut shared: Vec<u64> = Vec::new();
+        let mut shared_with_others = 0;
+        for_each_shared(&left.features, &right.features, |one, _| {
+            shared.push(one.key());
+            shared_with_others += u64::from(one.is_shared());
+        });
+        let others = |side: &Profile| side.features.iter().filter(|feature| feature.is_shared()).count() as u64;
+        let count = shared.len() as u64;
+        let differing = (left.features.len() as u64).min(right.features.len() as u64) - count;
+        let leftover = others(left).min(others(right)) - shared_with_others;
+        let mut holders = vec![0u8; shared.len()];
+        for rival in &rivals.groups {
+            for_each_held(&shared, &rival.features, |at| holders[at] = holders[at].saturating_add(1));
+        }
+        let own = holders.iter().filter(|holders| **holders < 2).count() as u64;
+        let siblings = if differing == 0 {
+            0
+        } else {
+            let is_sibling = |rival: &&&Profile| is_sibling(left, right, rival, &shared, differing);
+            rivals.all.iter().filter(is_sibling).count()
+        };
+        Dispute { own, leftover, differing, siblings }
+    }
+
+    /// Whether at least *share* of what is in dispute is the pair's own.
+    fn stands_out(&self, share: u64) -> bool {
+        self.own * WHOLE >= (self.own + self.leftover) * share
+    }
+}
+
+fn is_sibling(left: &Profile, right: &Profile, rival: &Profile, shared: &[u64], differing: u64) -> bool {
+    let apart = |side: &Profile| {
+        let mut both = 0;
+        for_each_shared(&side.features, &rival.features, |_, _| both += 1);
+        (side.features.len() as u64).min(rival.features.len() as u64) - both
+    };
+    if apart(left).min(apart(right)) * 4 < differing * 3 {
+        return false;
+    }
+    let mut held = 0;
+    for_each_held(shared, &rival.features, |_| held += 1);
+    (shared.len() as u64 - held) * 4 < differing
+}
+
+/// Call *found* with the position of each of *keys* that *features* hold.
+#[inline(always)]
+fn for_each_held(keys: &[u64], features: &[Feature], mut found: impl FnMut(usize)) {
+    let (mut at, mut other) = (0, 0);
+    while at < keys.len() && other < features.len() {
+        let (one, two) = (keys[at], features[other].key());
+        if one == two {
+            found(at);
+        }
+        at += usize::from(one <= two);
+        other += usize::from(two <= one);
+    }
+}
+
+/// The words of a text that stand in no pair of neighbouring words that the other text has.
+struct Gaps {
+    words: u64,
+    runs: u64,
+    longest: u64,
+}
+
+impl Gaps {
+    fn of(own: &[u64], other: &[u64]) -> Gaps {
+        let pair = |two: &[u64]| crate::mix::finish(two[0] ^ two[1].rotate_left(32));
+        let mut known: Vec<u64> = other.windows(2).map(pair).collect();
+        known.sort_unstable();
+        let mut covered = vec![false; own.len()];
+        for (at, two) in own.windows(2).enumerate() {
+            if known.binary_search(&pair(two)).is_ok() {
+                covered[at] = true;
+                covered[at + 1] = true;
+            }
+        }
+        let mut gaps = Gaps { words: 0, runs: 0, longest: 0 };
+        for run in covered.split(|covered| *covered).filter(|run| !run.is_empty()) {
+            gaps.words += run.len() as u64;
+            gaps.runs += 1;
+            gaps.longest = gaps.longest.max(run.len() as u64);
+        }
+        gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cosine_is_rounded_down() {
+        assert_eq!(cosine(1, 1, 1), 10_000);
+        assert_eq!(cosine(1, 2, 1), 7071);
+        assert_eq!(cosine(0, 0, 1), 0);
+    }
+
+    #[test]
+    fn gaps_are_words_in_no_known_pair() {
+        let gaps = Gaps::of(&[1, 2, 3, 9, 8, 4, 5, 7], &[1, 2, 3, 4, 5]);
+        assert_eq!((gaps.words, gaps.runs, gaps.longest), (3, 2, 2));
+    }
+}

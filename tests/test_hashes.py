@@ -1,0 +1,57 @@
+"""Every row of the hash table gives what its authors published."""
+
+import pytest
+
+from neardup.errors import InvalidValue, UnknownName
+from neardup.hashes import HASHES
+
+FOX = b"The quick brown fox jumps over the lazy dog"
+
+# Digests as bytes in hexadecimal; a hash of 64 bits gives its value little-endian.
+VECTORS = {
+    "mix": [(b"hello", "0eb70e99ec4ff9a3"), (b"", "0000000000000000"), (FOX, "73f2cd356a42cd81")],
+    "fnv1a64": [
+        (b"", "25232284e49cf2cb"),
+        (b"a", "8cec01864cdc63af"),
+        (b"foobar", "e86739f771419485"),
+    ],
+    "xxh64": [(b"", "99e9d85137db46ef"), (b"a", "5b6e8ca9f1c44ed2"), (b"abc", "990977adf52cbc44")],
+    "xxh3-128": [(b"", "7f498d4624c30160d8984701d306aa99")],
+    "murmur3-128": [(b"", "0" * 32), (b"hello", "029bbd41b3a7d8cb191dae486a901e5b")],
+    "md5": [(b"", "d41d8cd98f00b204e9800998ecf8427e"), (b"abc", "900150983cd24fb0d6963f7d28e17f72")],
+    "sha1": [
+        (b"abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+        (FOX, "2fd4e1c67a2d28fced849ee1bb76e7391b93eb12"),
+    ],
+    "shake256": [
+        (b"", "46b9dd2b0ba88d13233b3feb743eeb243fcd52ea62b81b82b50c27646ed5762f"),
+        (FOX, "2f671343d9b2e1604dc9dcf0753e5fe15c7c64a0d283cbbf722d411a0e36f6ca"),
+    ],
+    "blake3-keyed": [(b"", "f921e88bbd7c67ee56a468f47077b001"), (b"abc", "c8f38ca75cbbe9e1feb609a1f6f65c1b")],
+}
+KEY = b"a secret for tests"
+
+
+@pytest.mark.parametrize("name", sorted(HASHES))
+def test_a_hash_gives_its_published_vectors(name: str) -> None:
+    row = HASHES.part(name)
+    for data, expected in VECTORS[name]:
+        size = len(expected) // 2
+        assert row.digest(data, size, KEY if row.keyed else None).hex() == expected
+
+
+def test_a_digest_is_no_longer_than_the_hash() -> None:
+    with pytest.raises(InvalidValue, match="a md5 digest has 128 bits, not 136"):
+        HASHES.part("md5").digest(b"", 17)
+
+
+def test_a_keyed_hash_needs_its_key() -> None:
+    with pytest.raises(InvalidValue, match="needs a key"):
+        HASHES.part("blake3-keyed").digest(b"", 8)
+    keyed = HASHES.part("blake3-keyed")
+    assert keyed.digest(b"abc", 8, b"one secret") != keyed.digest(b"abc", 8, b"another secret")
+
+
+def test_an_unknown_hash_names_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="unknown hash 'md6'; known: blake3-keyed, fnv1a64, md5"):
+        HASHES.part("md6")

@@ -1,0 +1,242 @@
+"""Sinks: files appear whole, cells run nothing, kept records are the original ones."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import gzip
+import json
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neardup.errors import InvalidValue, LimitReached, UnknownName
+from neardup.sinks.atomic import atomic_file
+from neardup.sinks.kept import copy_kept
+from neardup.sinks.quarantine import Quarantine, row
+from neardup.sinks.tables import open_sink
+from neardup.sources import open_source
+from neardup.types import Bad
+
+TABLE = pa.table({"id": ["a", "=cmd()", "c"], "n": [1, None, 3], "bytes": [b"\x01", None, b"\xff"]})
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "out"
+    with atomic_file(path) as file:
+        file.write(b"all of it")
+        assert not path.exists()
+    assert path.read_bytes() == b"all of it"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path):
+    with pytest.raises(ZeroDivisionError), atomic_file(tmp_path / "out"):
+        raise ZeroDivisionError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_failure_keeps_the_old_file(tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), atomic_file(path, overwrite=True) as file:
+        file.write(b"new" * (1 // 0))
+    assert path.read_bytes() == b"old"
+
+
+def test_an_existing_file_is_not_replaced_unasked(tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    with pytest.raises(InvalidValue, match="exists; choose another name"), atomic_file(path):
+        pass
+    with atomic_file(path, overwrite=True) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
+    path = tmp_path / "out"
+    with pytest.raises(InvalidValue, match="exists"), atomic_file(path):
+        path.write_bytes(b"another's")
+    assert path.read_bytes() == b"another's"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_new_files_have_the_usual_mode(tmp_path):
+    with atomic_file(tmp_path / "out"):
+        pass
+    (tmp_path / "plain").touch()
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == stat.S_IMODE(
+        (tmp_path / "plain").stat().st_mode
+    )
+
+
+def test_a_folder_that_is_not_there_is_one_clear_line(tmp_path):
+    with (
+        pytest.raises(LimitReached, match=r"cannot write '.*none/out': No such file"),
+        atomic_file(tmp_path / "none/out"),
+    ):
+        pass
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path):
+    with pytest.raises(LimitReached, match="No space left on device"), atomic_file(tmp_path / "out"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_too_large_for_its_limit_is_one_clear_line(tmp_path):
+    code = """
+import resource, signal, sys
+from neardup.errors import LimitReached
+from neardup.sinks.atomic import atomic_file
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    with atomic_file(sys.argv[1]) as file:
+        file.write(b"x" * 100_000)
+except LimitReached as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "out"], check=True, capture_output=True, text=True
+    )
+    assert "File too large" in done.stdout
+    assert os.listdir(tmp_path) == []
+
+
+def written(path, table=TABLE, **options):
+    with open_sink(path, table.schema, **options) as sink:
+        for batch in table.to_batches(max_chunksize=2):
+            sink.write(batch)
+    return path
+
+
+def test_jsonl_has_an_object_a_row(tmp_path):
+    lines = written(tmp_path / "a.jsonl").read_text().splitlines()
+    assert json.loads(lines[1]) == {"id": "=cmd()", "n": None, "bytes": None}
+    assert json.loads(lines[2]) == {"id": "c", "n": 3, "bytes": "ff"}
+
+
+def test_csv_cells_run_nothing_in_a_spreadsheet(tmp_path):
+    assert written(tmp_path / "a.csv").read_text() == "id,n,bytes\na,1,01\n'=cmd(),,\nc,3,ff\n"
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_tables_come_back_as_they_were(tmp_path, name):
+    table = TABLE.replace_schema_metadata({"neardup.bits": "64"})
+    path = written(tmp_path / name, table)
+    back = pq.read_table(path) if name.endswith("parquet") else pa.ipc.open_file(str(path)).read_all()
+    assert back.equals(table)
+    assert back.schema.metadata[b"neardup.bits"] == b"64"
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
+def test_compressed_files_come_back_and_are_the_same_every_time(tmp_path, ending):
+    table = pa.table({"id": ["a"], "text": ["some words"]})
+    first = written(tmp_path / f"a.jsonl{ending}", table)
+    again = written(tmp_path / f"b.jsonl{ending}", table)
+    assert first.read_bytes() == again.read_bytes()
+    assert [one.content for batch in open_source(first) for one in batch] == ["some words"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.parquet.gz"])
+def test_an_unknown_ending_is_named(tmp_path, name):
+    with pytest.raises(UnknownName, match=r"known endings: \.jsonl"):
+        written(tmp_path / name)
+
+
+def test_the_quarantine_holds_the_bytes_of_every_record(tmp_path):
+    with Quarantine(tmp_path / "q.jsonl") as quarantine:
+        quarantine.add(Bad("a\udcff.jsonl", 1, 0, "why", b"text"))
+        quarantine.add(Bad("b.jsonl", 2, 5, "why", b"\xff\xfe", 1000))
+    first, second = map(json.loads, (tmp_path / "q.jsonl").read_text().splitlines())
+    assert first == {"file": "file:a%FF.jsonl", "line": 1, "offset": 0, "reason": "why", "raw": "text"}
+    assert base64.b64decode(second["raw_base64"]) == b"\xff\xfe"
+    assert second["length"] == 1000
+
+
+def test_an_empty_quarantine_makes_no_file(tmp_path):
+    with Quarantine(tmp_path / "q.jsonl"):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_quarantine_is_written_when_the_run_fails(tmp_path):
+    with pytest.raises(ZeroDivisionError), Quarantine(tmp_path / "q.jsonl") as quarantine:
+        quarantine.add(Bad("a", 1, 0, "why")) or 1 // 0
+    assert (tmp_path / "q.jsonl").read_bytes() == row(Bad("a", 1, 0, "why"))
+
+
+def kept(folder, paths, mask, **options):
+    source = open_source(paths, **options)
+    assert sum(map(len, source)) == len(mask)
+    return [os.path.basename(name) for name in copy_kept(source, np.array(mask), folder)]
+
+
+def test_kept_lines_are_the_original_bytes(tmp_path):
+    path = tmp_path / "in.jsonl"
+    lines = [
+        b'{ "text" : "x", "id":"a", "n": 1.0 }\r\n',
+        b"broken\n",
+        b'{"id":"b","text":"\\u00e9"}\n',
+        b'{"id":"c","text":"z"}',
+    ]
+    path.write_bytes(b"".join(lines))
+    assert kept(tmp_path, path, [True, False, True]) == ["kept.jsonl"]
+    assert (tmp_path / "kept.jsonl").read_bytes() == lines[0] + lines[3] + b"\n"
+
+
+def test_kept_files_are_compressed_as_the_input_was(tmp_path):
+    path = tmp_path / "in.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"id":"a","text":"x"}\n'))
+    assert kept(tmp_path, path, [True]) == ["kept.jsonl.gz"]
+    assert gzip.decompress((tmp_path / "kept.jsonl.gz").read_bytes()) == b'{"id":"a","text":"x"}\n'
+
+
+def test_kept_rows_have_every_column_and_the_metadata(tmp_path):
+    table = pa.table({"id": ["a", "b", "c"], "text": ["x", None, "z"], "deep": [[1], [2], [3]]})
+    table = table.replace_schema_metadata({"made": "by hand"})
+    pq.write_table(table, tmp_path / "in.parquet")
+    assert kept(tmp_path, tmp_path / "in.parquet", [False, True]) == ["kept.parquet"]
+    back = pq.read_table(tmp_path / "kept.parquet")
+    assert back.equals(table.slice(2))
+    assert back.schema.metadata[b"made"] == b"by hand"
+
+
+def test_kept_csv_rows_have_their_header_and_quotes(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_bytes(b'id,text,n\na,"x\ny",1\nb,ragged\nc,"z",3\n')
+    assert kept(tmp_path, path, [True, False]) == ["kept.csv"]
+    assert (tmp_path / "kept.csv").read_bytes() == b'id,text,n\na,"x\ny",1\n'
+
+
+def test_inputs_of_several_shapes_get_a_file_each(tmp_path):
+    (tmp_path / "1.csv").write_bytes(b"id,text\na,x\n")
+    (tmp_path / "2.csv").write_bytes(b"text,id\ny,b\n")
+    (tmp_path / "3.txt").write_bytes(b"words")
+    paths = sorted(tmp_path.iterdir())
+    assert kept(tmp_path, paths, [True, True, True]) == ["kept.csv", "kept-2.csv", "kept-3.txt"]
+    assert (tmp_path / "kept-3.txt").read_text() == f"{tmp_path / '3.txt'}\n"
+
+
+def test_repeated_ids_are_not_kept(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"id":"a","text":"x"}\n{"id":"a","text":"y"}\n{"id":"b","text":"z"}\n')
+    assert kept(tmp_path, path, [True, True], unique=True) == ["kept.jsonl"]
+    assert (tmp_path / "kept.jsonl").read_bytes() == b'{"id":"a","text":"x"}\n{"id":"b","text":"z"}\n'
+
+
+def test_marks_of_another_input_are_refused(tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b'{"id":"a","text":"x"}\n')
+    for marks in ([], [True, True]):
+        with pytest.raises(InvalidValue, match="not the input that was judged"):
+            copy_kept(open_source(path), np.array(marks, dtype=bool), tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["in.jsonl"]

@@ -1,0 +1,359 @@
+"""Formats, folders, pipes and tables: the same documents from all of them."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neardup.errors import InvalidType, MissingExtra
+from neardup.sources import FORMATS, id_path, open_source, path_id
+from neardup.sources.uniques import Uniques
+from neardup.types import Document
+
+ROWS = [("a", "first text"), ("b", 'with "quotes",\nand lines'), ("c", "häßlich 漢字")]
+TABLE = pa.table({"id": [name for name, _ in ROWS], "text": [text for _, text in ROWS], "n": [1, 2, 3]})
+JSONL = b"".join(json.dumps({"id": name, "text": text}).encode() + b"\n" for name, text in ROWS)
+
+
+def rows(source):
+    return [(row.id, row.content) for batch in source for row in batch]
+
+
+def written(path):
+    """*path* with the three documents in the format its name tells."""
+    if path.suffix == ".parquet":
+        pq.write_table(TABLE, path)
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(str(path), TABLE.schema) as writer:
+            writer.write_table(TABLE)
+    elif path.suffix == ".arrows":
+        with pa.ipc.new_stream(str(path), TABLE.schema) as writer:
+            writer.write_table(TABLE)
+    elif path.suffix in (".csv", ".tsv"):
+        options = pa.csv.WriteOptions(delimiter="\t" if path.suffix == ".tsv" else ",")
+        pa.csv.write_csv(TABLE, path, options)
+    elif path.suffix == ".zst":
+        with pa.CompressedOutputStream(str(path), "zstd") as file:
+            file.write(JSONL)
+    else:
+        pack = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(path.suffix, bytes)
+        path.write_bytes(pack(JSONL))
+    return path
+
+
+NAMES = [
+    "a.jsonl",
+    "a.ndjson",
+    "a.jsonl.gz",
+    "a.jsonl.bz2",
+    "a.jsonl.xz",
+    "a.jsonl.zst",
+    "a.parquet",
+    "a.arrow",
+    "a.arrows",
+    "a.csv",
+    "a.tsv",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_format_gives_the_same_documents_twice(tmp_path, name):
+    source = open_source(written(tmp_path / name), fields=["n"] if "json" not in name else [])
+    assert rows(source) == ROWS
+    assert rows(source) == ROWS
+    assert len(source.digests) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_content_tells_what_the_name_hides(tmp_path, name):
+    if name.split(".")[1] in ("csv", "tsv", "arrows"):
+        return  # these have no first bytes of their own
+    path = written(tmp_path / name).rename(tmp_path / "renamed.jsonl")
+    assert rows(open_source(path)) == ROWS
+
+
+@pytest.mark.parametrize(
+    "name", sorted({"a.jsonl.gz", "a.jsonl.xz", "a.jsonl.bz2", "a.jsonl.zst", "a.parquet", "a.arrow"})
+)
+def test_a_file_cut_or_turned_anywhere_never_raises(tmp_path, name):
+    data = written(tmp_path / name).read_bytes()
+    path = tmp_path / f"damaged{name[1:]}"
+    random = np.random.default_rng(7)
+    for trial in range(120):
+        hurt = bytearray(data)
+        if trial % 2:
+            del hurt[random.integers(len(hurt)) :]
+        else:
+            hurt[random.integers(len(hurt))] ^= 1 << random.integers(8)
+        path.write_bytes(hurt)
+        source = open_source(path)
+        found = rows(source)
+        assert len(found) == source.documents
+        if len(found) < len(ROWS) and hurt:
+            assert source.bad or source.refused or trial % 2
+
+
+def test_rows_without_ids_are_counted_from_one_in_files(tmp_path):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["x", "y"]}), path)
+    assert rows(open_source(path)) == [(f"{path}:1", "x"), (f"{path}:2", "y")]
+
+
+def test_a_dictionary_that_stands_for_gigabytes_is_unfolded_in_parts(tmp_path):
+    path = tmp_path / "a.parquet"
+    long = "x" * (1 << 20)
+    table = pa.table({"text": pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), [long])})
+    pq.write_table(table, path)
+    sizes = [batch.texts.nbytes for batch in open_source(path)]
+    assert sum(sizes) > 3000 << 20
+    assert max(sizes) < 16 << 20
+
+
+@pytest.mark.parametrize("column", [pa.array([1.5]), pa.array([[1]]), pa.array([None], pa.timestamp("s"))])
+def test_a_text_column_of_another_type_refuses_the_file(tmp_path, column):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": column}), path)
+    source = open_source(path)
+    assert rows(source) == []
+    assert "its column 'text' is" in source.refused[0].reason
+
+
+def test_semicolons_and_a_header_in_any_order_are_csv_too(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text;id\r\nx;1\r\n\r\ny;2\r\n")
+    assert rows(open_source(path)) == [("1", "x"), ("2", "y")]
+
+
+def test_an_array_of_json_is_refused_with_the_way_out(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"id":"a","text":"x"}]')
+    source = open_source(path)
+    assert rows(source) == []
+    assert "jq -c" in source.refused[0].reason
+
+
+def test_one_refused_file_does_not_stop_the_others(tmp_path):
+    bad, good = tmp_path / "bad.parquet", tmp_path / "good.jsonl"
+    bad.write_bytes(b"PAR1")
+    good.write_bytes(JSONL)
+    source = open_source([bad, good])
+    assert rows(source) == ROWS
+    assert [one.file for one in source.refused] == [str(bad)]
+
+
+def test_a_folder_is_walked_in_order_with_every_format_in_it(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/two.txt").write_text("two")
+    (tmp_path / "a.md").write_text("one")
+    (tmp_path / "c.jsonl").write_bytes(JSONL)
+    (tmp_path / "d.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "e.txt").write_text("three", encoding="utf-16")
+    source = open_source(tmp_path)
+    assert [text for _, text in rows(source)] == ["one", "two", *(text for _, text in ROWS), "three"]
+    assert [(os.path.basename(one.file), one.reason) for one in source.skipped] == [("d.png", "is a picture")]
+
+
+def test_a_file_named_twice_is_read_once(tmp_path):
+    path = written(tmp_path / "a.jsonl")
+    os.symlink(path, tmp_path / "link.jsonl")
+    assert rows(open_source([path, tmp_path / "link.jsonl", path, tmp_path])) == ROWS
+
+
+def test_html_gives_its_main_text(tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text("<html><body><nav>menu</nav><main><p>The <b>main</b> text.</p></main></body></html>")
+    assert rows(open_source(path, html=True)) == [(str(path), "The main text.")]
+    assert rows(open_source(path))[0][1].startswith("<html>")
+
+
+def warc(*pages):
+    body = b""
+    for address, page in pages:
+        http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page
+        head = f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {address}\r\n"
+        head += "WARC-Date: 2024-01-01T00:00:00Z\r\n"
+        head += "WARC-Record-ID: <urn:uuid:0>\r\nContent-Type: application/http; msgtype=response\r\n"
+        body += head.encode() + b"Content-Length: %d\r\n\r\n" % len(http) + http + b"\r\n\r\n"
+    return body
+
+
+def test_warc_gives_the_pages_of_its_responses(tmp_path):
+    path = tmp_path / "a.warc.gz"
+    page = b"<html><body><main><p>Some page.</p></main></body></html>"
+    path.write_bytes(gzip.compress(warc(("http://a/", page))) + gzip.compress(warc(("http://b/", page))))
+    found = rows(open_source(path))
+    assert found == [
+        ("http://a/ 2024-01-01T00:00:00Z", "Some page."),
+        ("http://b/ 2024-01-01T00:00:00Z", "Some page."),
+    ]
+
+
+def test_a_missing_package_is_named_with_the_command(tmp_path, monkeypatch):
+    path = tmp_path / "a.html"
+    path.write_text("<p>x")
+    monkeypatch.setitem(sys.modules, "resiliparse.extract.html2text", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'neardup\[html\]'"):
+        rows(open_source(path, html=True))
+
+
+def test_a_url_is_read_through_fsspec():
+    import fsspec
+
+    with fsspec.open("memory://a.jsonl.gz", "wb") as file:
+        file.write(gzip.compress(JSONL))
+    source = open_source("memory://a.jsonl.gz")
+    assert rows(source) == ROWS
+    assert rows(source) == ROWS
+
+
+def test_standard_input_can_be_read_again(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(JSONL))))
+    source = open_source("-")
+    assert rows(source) == ROWS
+    assert rows(source) == ROWS
+
+
+def test_standard_input_can_be_text_or_csv(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"some words")))
+    assert rows(open_source("-", format="text")) == [("stdin", "some words")]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,text\na,x\n")))
+    assert rows(open_source("-", format="csv")) == [("a", "x")]
+
+
+def test_a_pipe_that_the_user_names_is_read(tmp_path):
+    path = tmp_path / "pipe.jsonl"
+    os.mkfifo(path)
+    writer = threading.Thread(target=lambda: path.write_bytes(JSONL))
+    writer.start()
+    source = open_source(path)
+    assert rows(source) == ROWS
+    writer.join()
+    assert rows(source) == ROWS
+
+
+class DataSet:
+    """What we ask of a Hugging Face data set."""
+
+    def with_format(self, name):
+        assert name == "arrow"
+        return self
+
+    def select(self, rows):
+        raise NotImplementedError
+
+    def iter(self, batch_size):
+        return iter([TABLE.slice(0, 2), TABLE.slice(2)])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TABLE,
+        lambda: TABLE.combine_chunks().to_batches()[0],
+        lambda: TABLE.to_reader(),
+        lambda: pl.DataFrame(TABLE),
+        lambda: pd.DataFrame(ROWS, columns=["id", "text"]),
+        lambda: [{"id": name, "text": text} for name, text in ROWS],
+        lambda: iter(ROWS),
+        lambda: [Document(name, text) for name, text in ROWS],
+        DataSet,
+    ],
+)
+def test_what_a_program_holds_is_read_like_a_file(make):
+    source = open_source(make())
+    assert rows(source) == ROWS
+    assert rows(source) == ROWS
+
+
+def test_documents_in_memory_without_ids_are_counted_from_zero():
+    assert rows(open_source(pa.table({"text": ["x", "y"]}))) == [("0", "x"), ("1", "y")]
+    assert rows(open_source(iter(["x", "y"]))) == [("0", "x"), ("1", "y")]
+
+
+def test_lone_surrogates_of_a_program_become_replacement_characters():
+    assert rows(open_source(iter(["x\ud800y"]))) == [("0", "x\ufffdy")]
+
+
+def test_hostile_documents_of_a_program_are_bad_records():
+    source = open_source(iter([{"text": 1}, 7, ("a", None), {"id": [], "text": "x"}, ("b", "good")]))
+    assert rows(source) == [("b", "good")]
+    assert source.bad == 4
+
+
+def test_what_is_no_input_is_a_type_error():
+    with pytest.raises(InvalidType, match="not int"):
+        open_source(7)
+
+
+@given(st.binary(min_size=1).filter(lambda name: b"\0" not in name))
+def test_every_name_makes_an_id_that_leads_back(name):
+    path = os.fsdecode(name)
+    text = path_id(path)
+    assert text.isprintable()
+    assert text.encode()
+    assert os.fsencode(id_path(text)) == name
+
+
+@given(st.lists(st.lists(st.integers(0, 60), max_size=40), max_size=20))
+def test_uniques_remember_as_a_dict_does(batches):
+    uniques, plain, place = Uniques(), {}, 0
+    for numbers in batches:
+        names = [f"id-{number}" for number in numbers]
+        places = np.arange(place, place + len(names))
+        place += len(names)
+        expected = [plain.setdefault(name, where) for name, where in zip(names, places.tolist(), strict=True)]
+        assert uniques.add(names, places).tolist() == expected
+
+
+def test_uniques_take_at_most_64_bytes_an_id():
+    uniques, count = Uniques(), 200_000
+    for start in range(0, count, 10_000):
+        names = [f"id-{number}" for number in range(start, start + 10_000)]
+        places = np.arange(start, start + 10_000)
+        assert (uniques.add(names, places) == places).all()
+    assert uniques.add(["id-7"], np.array([count])).tolist() == [7]
+    assert uniques.nbytes <= 64 * count
+
+
+def test_every_format_has_its_reader():
+    for row in FORMATS.values():
+        assert callable(getattr(__import__(f"neardup.sources.{row.module}", fromlist=["read"]), "read", None))
+
+
+def test_help_loads_no_heavy_package():
+    code = "import sys; from neardup.adapters.cli import run; run(['--help']); "
+    code += "print({'numpy', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.endswith("set()\n")
+
+
+def test_an_interrupt_is_answered_while_a_pipe_is_silent():
+    code = "import sys; from neardup.sources import open_source; source = open_source('-'); "
+    code += "print('ready', flush=True); list(source)"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.write(b'{"id":"a","text":"x"}\n')
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == -signal.SIGINT
+        assert b"KeyboardInterrupt" in process.stderr.read()
