@@ -4,6 +4,7 @@
 
 mod hash;
 mod normalize;
+mod offsets;
 mod votes;
 
 use crate::bytes::{Rules, Tables};
@@ -56,6 +57,18 @@ impl Avx512 {
     pub fn words(self, hashes: &[u64], step: u64, out: &mut [u64]) {
         // SAFETY: as in `count`.
         unsafe { hash::words(hashes, step, out) }
+    }
+
+    /// Append *base* plus the offsets of the bytes of *text* that are spaces.
+    pub fn spaces(self, text: &[u8], base: u32, out: &mut Vec<u32>) {
+        // SAFETY: as in `count`.
+        unsafe { offsets::spaces(text, base, out) }
+    }
+
+    /// Append *base* plus the offsets of the bytes of *text* that begin a character.
+    pub fn characters(self, text: &[u8], base: u32, out: &mut Vec<u32>) {
+        // SAFETY: as in `count`.
+        unsafe { offsets::characters(text, base, out) }
     }
 
     /// Normalise on from *state*; whether the end of the text was reached.

@@ -63,14 +63,10 @@ impl Tables {
                 let block = &threes[lead * 64 + second];
                 block.iter().enumerate().all(|(third, entry)| usize::from(*entry) == third)
             };
-            let (mut begin, mut longest) = (0, 0);
-            for second in 0..64 {
-                if !kept(second) {
-                    begin = second + 1;
-                } else if second + 1 - begin > longest {
-                    longest = second + 1 - begin;
-                    (first[lead], last[lead]) = (0x80 | begin as u8, 0x80 | second as u8);
-                }
+            // The last run is the one in use: Han behind its extension, Hangul behind Yi.
+            if let Some(end) = (0..64).rev().find(|second| kept(*second)) {
+                let begin = (0..end).rev().take_while(|second| kept(*second)).last().unwrap_or(end);
+                (first[lead], last[lead]) = (0x80 | begin as u8, 0x80 | end as u8);
             }
         }
         Tables { pairs, threes, first, last }

@@ -116,13 +116,27 @@ pub fn decide_counts(ones: &[[u32; 64]], total: usize, tie_gives_one: bool, bits
             for (word, ones) in out.iter_mut().zip(ones) {
                 *word = at_least(ones, least);
             }
-            if bits % 64 != 0
-                && let Some(last) = out.last_mut()
-            {
-                *last &= (1 << (bits % 64)) - 1;
-            }
+            trim(bits, out);
         }
         Err(_) => out.fill(0),
+    }
+}
+
+/// Set the bits of *out* that votes of *total* weight favour.
+pub fn decide_sums(sums: &[[u64; 64]], total: u64, tie_gives_one: bool, bits: usize, out: &mut [u64]) {
+    let least = if tie_gives_one { total.div_ceil(2) } else { total / 2 + 1 };
+    for (word, sums) in out.iter_mut().zip(sums) {
+        *word = sums.iter().enumerate().fold(0, |word, (bit, sum)| word | u64::from(*sum >= least) << bit);
+    }
+    trim(bits, out);
+}
+
+/// Clear what stands above the fingerprint's bits.
+fn trim(bits: usize, out: &mut [u64]) {
+    if bits % 64 != 0
+        && let Some(last) = out.last_mut()
+    {
+        *last &= (1 << (bits % 64)) - 1;
     }
 }
 
