@@ -7,6 +7,7 @@ use memmap2::Mmap;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::hamming::{Failure, interruptible, pair_arrays, raise, rows_of};
@@ -190,7 +191,7 @@ fn name<'py>(py: Python<'py>, id: Id<'_>) -> PyResult<Bound<'py, PyAny>> {
 /// Ids as they come from Python: an int64 array, or a list of str.
 enum Named<'py> {
     Numbers(PyReadonlyArray1<'py, i64>),
-    Texts(Vec<String>),
+    Texts(Vec<PyBackedStr>),
 }
 
 impl<'py> Named<'py> {
