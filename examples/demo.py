@@ -26,9 +26,8 @@ def main() -> None:
             print(f"  {row['id']:<18} similarity {row['similarity']:.2f}, distance {row['distance']}")
 
     kept = len(rows) - len(removed)
-    print(
-        f"\n{len(rows)} documents in {seconds:.2f} s: {kept} stay, {len(removed)} are near-duplicates of one that does"
-    )
+    found = f"{kept} stay, {len(removed)} are near-duplicates of one that does"
+    print(f"\n{len(rows)} documents in {seconds:.2f} s: {found}")
 
 
 if __name__ == "__main__":
