@@ -34,7 +34,7 @@ LAYERS = [
     {"report", "reports", "sinks"},
     {"checkpoints", "runs"},
     {"pipeline", "actions"},
-    {"jobs"},
+    {"jobs", "calibration"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
