@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 
 from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput
+from neardup.files import sync_folder
 from neardup.runs import Input, Run
-from neardup.sinks.atomic import sync_folder
 from neardup.sources import FORMATS, format_of, id_path, path_id
 from neardup.sources.files import File
 from neardup.sources.streams import Broken

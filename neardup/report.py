@@ -117,7 +117,7 @@ class Report:
 def write_report(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page; it appears only when it is complete. The same report gives the same bytes."""
     page = render_report(report).encode()
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite=True) as file:
         file.write(page)
 
 
