@@ -182,6 +182,7 @@ class Source:
         self.skipped = [Skipped(**one) for one in counts["skipped"]]
         self._restored = counts["digests"]
         self._repeats = {name: set(places) for name, places in counts["repeats"].items()}
+        self._tolerance.check(self.bad, self.records)
 
     @property
     def digests(self) -> dict[str, str]:

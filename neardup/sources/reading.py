@@ -113,7 +113,9 @@ def column(values: Sequence[Any]) -> pa.Array:
 
         return pa.array(
             [
-                value if value is None or isinstance(value, str) else orjson.dumps(value, default=str).decode()
+                value
+                if value is None or isinstance(value, str)
+                else orjson.dumps(value, default=str).decode()
                 for value in values
             ]
         )
