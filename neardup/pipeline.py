@@ -27,7 +27,7 @@ from neardup.errors import GuardStopped, InvalidValue
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
-from neardup.keep import Keep, keep_order, parse_keep
+from neardup.keep import Keep, keep_order, label, parse_keep
 from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
@@ -57,6 +57,10 @@ Flags = npt.NDArray[np.bool_]
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+# How many bits of a 16-bit number are set.
+_COUNTS: Final = (
+    np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(1, np.uint8)
+)
 
 ANNOTATIONS: Final = pa.schema(
     [
@@ -225,6 +229,7 @@ class Flow:
         """All stages."""
         sources = [source] if protected is None else [source, protected]
         documents, table, fixed = self.survey(sources)
+        _check_distinct(sources, documents, fixed)
         scheme = self.scheme
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
@@ -323,7 +328,7 @@ class Flow:
         some = Fingerprints(
             prints.words[same.document], bits=bits, valid=prints.valid[same.document], digest=prints.digest
         )
-        text = str(plan(some, radius, recall=recall, threads=self.threads))
+        text = plan(some, radius, recall=recall, threads=self.threads).choice
         done = self.checkpoints.load("candidates")
         if done is None:
             with stage("join", quiet=self.quiet) as advance:
@@ -406,7 +411,8 @@ class Flow:
             lambda rows: verdicts.accepted(order[rows]),
             fixed=same.fixed[np.argsort(rank)] if same.fixed.any() else None,
         )
-        return _best_keepers(made, rank, order, found, same, verdicts)
+        central = any(rule.name == "central" for rule in self.keep.rules)
+        return _best_keepers(made, rank, found, verdicts, any_keeper=central)
 
     def conclude(
         self,
@@ -420,7 +426,9 @@ class Flow:
         judged: Judged,
     ) -> Result:
         """Annotations, evidence, counts and guards."""
-        conclusion = Conclusion(documents, fixed, scheme, same, found, judged, self.keep, self.measure)
+        conclusion = Conclusion(
+            documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
+        )
         trips = self._guards(documents, fixed, prints, conclusion)
         summary = {
             "documents": source.documents,
@@ -516,6 +524,29 @@ def _fixed(count: int, first: int) -> Flags:
     return fixed
 
 
+def _check_distinct(sources: Sequence[Source], documents: Documents, fixed: Flags) -> None:
+    """Raise if a document of the input has the id of a protected one: an id must mean one document."""
+    if not fixed.any():
+        return
+    first = int(fixed.argmax())
+    shared = pc.is_in(documents.ids[first:], value_set=documents.ids[:first])
+    if not pc.any(shared).as_py():
+        return
+    id = documents.ids[first:].filter(shared)[0].as_py()
+    places = []
+    for source in sources:
+        for batch in source:
+            row = pc.index(batch.ids, pa.scalar(id, pa.large_string())).as_py()
+            if row >= 0:
+                places.append(f"{batch.file!r} line {batch.places[row]}")
+                break
+    count = pc.sum(shared).as_py()
+    raise InvalidValue(
+        f"id {id!r} stands in the input ({places[0]}) and in what is protected ({places[1]}); "
+        f"{count:,} ids do: leave those documents out of one, or give them other ids"
+    )
+
+
 def _ids(ids: pa.LargeStringArray, rows: Rows) -> list[str]:
     found: list[str] = ids.take(pa.array(rows)).to_pylist()
     return found
@@ -525,7 +556,7 @@ def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Row
     """The names of the sources, and which one each document comes from."""
     if settings.source_field is None:
         return documents.files or [""], documents.file.astype(np.int64)
-    values = [str(value) for value in documents.column(settings.source_field)]
+    values = [label(value) or "(none)" for value in documents.column(settings.source_field)]
     names = sorted(set(values))
     codes = {name: code for code, name in enumerate(names)}
     return names, np.array([codes[value] for value in values], dtype=np.int64)
@@ -555,9 +586,9 @@ class Representatives:
         name = settings.within or settings.across
         codes = np.zeros(len(documents), dtype=np.int64)
         if name is not None:
-            seen: dict[str, int] = {}
+            seen: dict[str | None, int] = {}
             codes = np.array(
-                [seen.setdefault(str(value), len(seen)) for value in documents.column(name)], np.int64
+                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int64
             )
         order = _order(documents, keep, fixed, None)
         order = order[documents.informative[order]]
@@ -656,15 +687,25 @@ class Judged:
 
 
 def _best_keepers(
-    made: Stars, rank: Rows, order: Rows, found: Candidates, same: Representatives, verdicts: Judgements
+    made: Stars, rank: Rows, found: Candidates, verdicts: Judgements, *, any_keeper: bool
 ) -> Judged:
-    """Every text that goes joins the most similar of the keepers that it is verified against."""
+    """Every text that goes joins the most similar of the keepers that it is verified against.
+
+    Unless *any_keeper*, only of those before it in the keep order: what the rule prefers never goes for
+    what it does not.
+    """
     back = np.argsort(rank)
     keeper = back[made.keeper[rank]]
     stays = keeper == np.arange(len(keeper))
     one, other = found.left, found.right
     # Pairs of one that stays and one that goes.
     rows = np.flatnonzero(stays[one] != stays[other])
+    if not any_keeper:
+        rows = rows[
+            np.where(
+                stays[one[rows]], rank[one[rows]] < rank[other[rows]], rank[other[rows]] < rank[one[rows]]
+            )
+        ]
     yes = rows[verdicts.accepted(rows)]
     goes = np.where(stays[one[yes]], other[yes], one[yes])
     keeps = np.where(stays[one[yes]], one[yes], other[yes])
@@ -687,6 +728,7 @@ class Conclusion:
         documents: Documents,
         fixed: Flags,
         scheme: Scheme,
+        prints: Fingerprints,
         same: Representatives,
         found: Candidates,
         judged: Judged,
@@ -695,7 +737,7 @@ class Conclusion:
     ) -> None:
         self._documents, self._fixed, self._scheme = documents, fixed, scheme
         self._same, self._found, self._judged = same, found, judged
-        self._measure = measure
+        self._measure, self._prints = measure, prints
         count = len(documents)
         own = np.arange(count)
         text = same.of_document
@@ -719,18 +761,15 @@ class Conclusion:
 
     def _numbers(self, rows: Rows) -> tuple[Any, ...]:
         """Distance, three similarities and the rule of documents that go, each against its keeper."""
-        pair = self.pair[rows]
-        copies = pair < 0
-        safe = np.where(copies, 0, pair)
-        if len(self._found.left) == 0:
-            distance = np.zeros(len(rows), dtype=np.int32)
-            measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
-            reason = np.zeros(len(rows), dtype=np.uint8)
-        else:
-            distance = np.where(copies, 0, self._found.distance[safe]).astype(np.int32)
-            measured = np.where(copies[:, None], WHOLE, self._judged.measured[safe])
-            reason = self._judged.reason[safe]
-        rules = np.where(copies, IDENTICAL, self._rules(reason))
+        pair, content, keeper = self.pair[rows], self._documents.content, self.keeper[rows]
+        copies = (content[rows] == content[keeper]).all(axis=1)
+        # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
+        words = self._prints.words
+        distance = _COUNTS[(words[rows] ^ words[keeper]).view(np.uint16)].sum(axis=1, dtype=np.int32)
+        measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
+        measured[~copies] = self._judged.measured[pair[~copies]]
+        rules = np.full(len(rows), IDENTICAL, dtype=object)
+        rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured / WHOLE, rules
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
