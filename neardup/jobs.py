@@ -25,7 +25,7 @@ from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached
 from neardup.files import atomic_file, sweep
 from neardup.guards import Trip
-from neardup.pipeline import Flow, Result, Settings, check_guards, run_key
+from neardup.pipeline import Flow, Result, Settings, check_guards, run_key, stamps
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
 from neardup.schemes import Scheme
@@ -111,7 +111,7 @@ def run_job(job: Job) -> Done:
     quarantine = Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True)
     source = _open(job, job.inputs, quarantine)
     protected = _open(job, job.protect, quarantine) if job.protect else None
-    key = run_key(job.settings, job.scheme, [_facts(job), *_stamps(source), "protected", *_stamps(protected)])
+    key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
     if (done := _finished(job, key)) is not None:
         return Done(done, None)
     _check_free(job)
@@ -225,19 +225,6 @@ def _facts(job: Job) -> dict[str, Any]:
         "html": reading.html,
         "limits": asdict(reading.limits),
     }
-
-
-def _stamps(source: Source | None) -> list[Any]:
-    """Names, sizes and times of the inputs; what is no file cannot be gone on with."""
-    stamps: list[Any] = []
-    for one in [] if source is None else source.inputs:
-        path = getattr(one, "path", None)
-        try:
-            status = os.stat(path)  # type: ignore[arg-type]
-            stamps.append([path, status.st_size, status.st_mtime_ns])
-        except (OSError, TypeError, ValueError):
-            stamps.append([str(path), os.getpid()])
-    return stamps
 
 
 def _run_id(job: Job, key: str) -> str:

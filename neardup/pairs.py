@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import Fingerprints, check_comparable
 
 MAX_WORDS = 16
@@ -159,10 +159,10 @@ def check_threads(threads: int | None) -> int | None:
     if threads is None:
         return None
     if isinstance(threads, bool) or not hasattr(threads, "__index__"):
-        raise InvalidType(f"threads must be an integer, not {threads!r}")
+        raise InvalidType(f"threads must be an integer, not {shown(threads)}")
     threads = threads.__index__()
     if not 1 <= threads <= 1024:
-        raise InvalidValue(f"threads must be from 1 to 1024, not {threads}")
+        raise InvalidValue(f"threads must be from 1 to 1024, not {shown(threads)}")
     return threads
 
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,12 +24,13 @@ import pyarrow.compute as pc
 
 from neardup import __version__, _native
 from neardup.checkpoints import Checkpoints
-from neardup.errors import GuardStopped, InvalidValue
+from neardup.errors import GuardStopped, InvalidType, InvalidValue, shown
+from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, label, parse_keep
-from neardup.pairs import join
+from neardup.pairs import check_threads, join
 from neardup.planner import plan
 from neardup.progress import stage
 from neardup.radius import check_share, radius_for
@@ -106,6 +108,18 @@ class Settings:
     def __post_init__(self) -> None:
         check_share("similarity", self.similarity)
         check_share("recall", self.recall)
+        if self.radius is not None and (type(self.radius) is not int or self.radius < 0):
+            raise InvalidValue(f"radius must be a whole number from 0 on, not {shown(self.radius)}")
+        for name in ("verify", "keep"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidType(f"{name} must be a str, not {shown(getattr(self, name))}")
+        for name in ("within", "across", "source_field"):
+            if not isinstance(getattr(self, name), str | None):
+                raise InvalidType(f"{name} must be the name of a field, not {shown(getattr(self, name))}")
+        if not isinstance(self.exact, bool):
+            raise InvalidType(f"exact must be True or False, not {shown(self.exact)}")
+        if not isinstance(self.guards, Guards):
+            raise InvalidType(f"guards must be neardup.guards.Limits, not {shown(self.guards)}")
         if self.within is not None and self.across is not None:
             raise InvalidValue("choose one of within and across")
         parse_keep(self.keep)
@@ -187,21 +201,64 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
-    if settings is None:
-        settings = Settings(**choices)
-    elif choices:
-        settings = replace(settings, **choices)
-    flow = Flow(settings, scheme_of(scheme), threads=threads, memory=memory, work=work, quiet=quiet)
+    settings = _settings(settings, choices)
+    check_size("memory", memory)
+    check_threads(threads)
+    if not isinstance(quiet, bool):
+        raise InvalidType(f"quiet must be True or False, not {shown(quiet)}")
+    reading: dict[str, Any] = {
+        "text_field": text_field,
+        "id_field": id_field,
+        "fields": settings.fields,
+        "unique": True,
+    }
     if source is None:
-        source = open_source(
-            data, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+        source = open_source(data, **reading)
+    elif not isinstance(source, Source):
+        raise InvalidType(f"source must come from open_source, not {shown(source)}")
+    guarded = None if protect is None else open_source(protect, **reading)
+    recipe = scheme_of(scheme)
+    key = ""
+    if work is not None:
+        work = check_path(work)
+        key = run_key(
+            settings, recipe, [text_field, id_field, *stamps(source), "protected", *stamps(guarded)]
         )
-    guarded = None
-    if protect is not None:
-        guarded = open_source(
-            protect, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
-        )
+    flow = Flow(settings, recipe, threads=threads, memory=memory, work=work, key=key, quiet=quiet)
     return flow.run(source, guarded)
+
+
+def check_size(name: str, value: int) -> int:
+    """*value* if it is a number of bytes that memory may be limited to."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidType(f"{name} must be a number of bytes, not {shown(value)}")
+    if not 1 << 20 <= value <= 1 << 44:
+        raise InvalidValue(f"{name} must be from 1 MiB to 16 TiB, not {shown(value)}")
+    return value
+
+
+def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
+    known = {item.name for item in fields(Settings)}
+    if unknown := sorted(set(choices) - known):
+        raise InvalidType(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    if settings is None:
+        return Settings(**choices)
+    if not isinstance(settings, Settings):
+        raise InvalidType(f"settings must be neardup.Settings, not {shown(settings)}")
+    return replace(settings, **choices)
+
+
+def stamps(source: Source | None) -> list[Any]:
+    """Names, sizes and times of the inputs; what is no file is like no other."""
+    found: list[Any] = []
+    for one in [] if source is None else source.inputs:
+        path = getattr(one, "path", None)
+        try:
+            status = os.stat(path)  # type: ignore[arg-type]
+            found.append([path, status.st_size, status.st_mtime_ns])
+        except (OSError, TypeError, ValueError):
+            found.append([str(path), secrets.token_hex(16)])
+    return found
 
 
 class Flow:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
 
 
 def radius_for(similarity: float, recall: float, bits: int) -> int:
@@ -34,7 +34,7 @@ def radius_for(similarity: float, recall: float, bits: int) -> int:
 def check_share(name: str, value: float) -> float:
     """*value* if it is above 0 and at most 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidType(f"{name} must be a number, not {value!r}")
+        raise InvalidType(f"{name} must be a number, not {shown(value)}")
     if not 0 < value <= 1:
-        raise InvalidValue(f"{name} must be above 0 and at most 1, not {value}")
+        raise InvalidValue(f"{name} must be above 0 and at most 1, not {shown(value)}")
     return float(value)

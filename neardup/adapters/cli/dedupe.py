@@ -64,6 +64,13 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option(
     "--max-loss", default="50%", show_default=True, metavar="P%", help="Largest share a source may lose."
 )
+@click.option(
+    "--max-same",
+    default="1%",
+    show_default=True,
+    metavar="P%",
+    help="Largest share of over 1,000 documents with one fingerprint.",
+)
 @click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
 @click.option("--strict-input", is_flag=True, help="Stop at the first bad record; the same as --max-bad 0.")
 @click.option("--max-bad", metavar="N|P%", help="Stop when more records than this are bad.")
@@ -97,6 +104,7 @@ def command(
     save_scheme: bool,
     max_cluster: int,
     max_loss: str,
+    max_same: str,
     no_guards: bool,
     strict_input: bool,
     max_bad: str | None,
@@ -130,7 +138,7 @@ def command(
         within=within,
         across=across,
         source_field=source_field,
-        guards=Guards(max_cluster=max_cluster, max_loss=_share(max_loss)),
+        guards=Guards(max_cluster, _share(max_loss), _share(max_same)),
     )
     tolerance = Tolerance(count=0) if strict_input else ANY if max_bad is None else Tolerance.of(max_bad)
     job = Job(
@@ -151,8 +159,8 @@ def command(
     )
     try:
         done = run_job(job)
-    except KeyboardInterrupt:
-        click.echo(f"neardup: interrupted; the same command goes on from what is in {visible(out)}", err=True)
+    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM
+        click.echo(f"neardup: stopped; the same command goes on from what is in {visible(out)}", err=True)
         raise
     counts = done.manifest["counts"]
     if as_json:
