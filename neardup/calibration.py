@@ -29,7 +29,7 @@ from neardup.edits import EDITS, FEWEST_WORDS, Edit, Vocabulary, edited, word_co
 from neardup.errors import InvalidValue
 from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings
 from neardup.progress import stage
-from neardup.radius import check_share, radius_for
+from neardup.checks import check_share, radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
