@@ -19,12 +19,12 @@ import pyarrow.compute as pc
 
 from neardup import __version__
 from neardup.errors import InvalidValue
+from neardup.files import atomic_file
 from neardup.guards import Trip
 from neardup.pipeline import Flow, Result, Settings, check_guards, run_key
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, file_digest
 from neardup.schemes import Scheme
-from neardup.sinks.atomic import atomic_file
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
@@ -76,7 +76,7 @@ class Job:
 
     inputs: Sequence[str]
     out: str
-    scheme: Scheme
+    scheme: Scheme | None = None
     settings: Settings = field(default_factory=Settings)
     reading: Reading = field(default_factory=Reading)
     protect: Sequence[str] = ()
@@ -237,9 +237,11 @@ def describe(job: Job, result: Result, source: Source, protected: Source | None 
 
 def _inputs(source: Source) -> list[dict[str, Any]]:
     rows = []
+    files = {getattr(one, "name", None): one for one in source.inputs}
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
-        rows.append({"name": name, "bytes": size, "sha256": digest})
+        modified = getattr(files[name], "modified", None)
+        rows.append({"name": name, "bytes": size, "sha256": digest, "modified": modified})
     return rows
 
 

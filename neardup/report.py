@@ -16,6 +16,7 @@ import os
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,7 +117,7 @@ class Report:
 def write_report(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page; it appears only when it is complete. The same report gives the same bytes."""
     page = render_report(report).encode()
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite=True) as file:
         file.write(page)
 
 
@@ -259,6 +260,8 @@ def similarity_chart(
     if not similarities:
         return None
     rows = sorted(similarities)
+    first = next((at for at, row in enumerate(rows) if row[2] or row[3]), 0)
+    rows = rows[max(0, first - 1) :]  # nothing is measured far below the threshold
     low, high = rows[0][0], rows[-1][1]
     span = (high - low) or 1.0
     bins = [(f"{start:.2f} to {end:.2f}", accepted, rejected) for start, end, accepted, rejected in rows]
@@ -357,6 +360,11 @@ def _marked(text: object, limit: int = 0) -> Markup:
             start = at + 1
     parts.append(escape(shown[start:]))
     return Markup("").join(parts)
+
+
+def _spelt(text: object) -> str:
+    """*text* with what cannot be seen spelt out, where no markup can stand."""
+    return "".join(f"[{ord(letter):04X}]" if is_unseen(letter) else letter for letter in str(text)[:200])
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,6 +469,7 @@ def _split(text: str) -> tuple[str, str]:
     return (bare, text[len(bare) :]) if bare else (text, "")
 
 
+@cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -478,6 +487,7 @@ def _environment() -> Environment:
         count=_count,
         figure=_figure,
         split=_split,
+        spelt=_spelt,
         number=lambda value: f"{value:.2f}",
     )
     environment.globals.update(percent=_percent)

@@ -22,6 +22,7 @@ mod index_file;
 mod join;
 mod keys;
 mod mix;
+mod nearest;
 mod normalize;
 mod parallel;
 mod plan;

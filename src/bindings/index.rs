@@ -455,6 +455,18 @@ impl HammingIndex {
         self.hits(py, inner, &hits)
     }
 
+    /// The ids and the words of everything in the index.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
+        let inner = self.read();
+        let (hits, words): (Vec<Hit>, Vec<u64>) = with_store!(&inner.store, W, store => {
+            let rows = store.rows();
+            let words = rows.iter().flat_map(|row| row.1[..self.width].to_vec()).collect();
+            let hits = rows.iter().map(|row| Hit { query: 0, entry: row.0, distance: 0 }).collect();
+            (hits, words)
+        });
+        Ok((names(py, &inner, &hits)?, words.into_pyarray(py)))
+    }
+
     fn save(&self, py: Python<'_>, path: PathBuf, digest: &str) -> PyResult<()> {
         let about = About { bits: self.bits, radius: self.radius, digest };
         interruptible(py, true, |_| {

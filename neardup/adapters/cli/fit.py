@@ -58,10 +58,10 @@ def command(
     The file is a scheme like any other: `neardup fingerprint --scheme SCHEME.nds` gives every stream the
     same fingerprints. Parts fitted one by one and added with --add give the same bytes as one fit of all.
     """
+    from neardup.files import check_free
     from neardup.progress import stage
     from neardup.schemes import scheme as scheme_of
     from neardup.schemes.fitting import fit_batches
-    from neardup.sinks.atomic import check_free
     from neardup.sinks.quarantine import Quarantine
     from neardup.sources import ANY, Tolerance, open_source
 
