@@ -97,7 +97,7 @@ def score(data: Path, name: str, choices: Mapping[str, Any], threads: int | None
         labels.write_text("".join(f"{id}\t{name}\n" for name, ids in clusters.items() for id in ids))
         pairs.write_text("".join(f"{a}\t{b}\n" for ids in clusters.values() for a, b in combinations(ids, 2)))
         said = json.loads(run(data / "score.py", truth, "--clusters", labels, "--json"))
-        found = tuple(said[f"closure_{figure}"] for figure in ("precision", "recall", "f1"))
+        found = said["closure_precision"], said["closure_recall"], said["closure_f1"]
         in_doubt = None
         if TARGETS[name].sure:
             in_doubt = found
@@ -129,17 +129,16 @@ def by_reason(truth: Path, evidence: Any) -> dict[str, tuple[int, int]]:
 
 
 def reason_table(title: str, scores: Mapping[str, Score]) -> str:
-    """The precision of each reason, by collection, and its mean over those with 20 pairs or more."""
+    """The precision of each reason, over all pairs together and by collection."""
     rules = sorted({rule for one in scores.values() for rule in one.reasons or {}})
-    head = ["reason", "mean", *scores]
+    head = ["reason", "all", *scores]
     lines = [f"**{title}: accepted pairs that are right**", ""]
     lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for rule in rules:
         found = [(one.reasons or {}).get(rule, (0, 0)) for one in scores.values()]
-        many = [right / all for right, all in found if all >= 20]
-        mean = f"{sum(many) / len(many):.3f}" if many else ""
+        found.insert(0, (sum(right for right, _ in found), sum(all for _, all in found)))
         cells = [f"{right / all:.3f} of {all:,}" if all else "" for right, all in found]
-        lines.append("| " + " | ".join([rule, mean, *cells]) + " |")
+        lines.append("| " + " | ".join([rule, *cells]) + " |")
     return "\n".join(lines) + "\n"
 
 

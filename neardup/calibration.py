@@ -17,7 +17,7 @@ import math
 import os
 import random
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -32,8 +32,9 @@ from neardup.progress import stage
 from neardup.checks import check_share, radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
+from neardup.schemes.fitting import fit_batches
 from neardup.sources import Source, open_source
-from neardup.verify import REASONS, SAME, WHOLE, Verifier, parse_measure
+from neardup.verify import REASONS, SAME, WHOLE, Verifier, measuring_scheme, parse_measure
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -47,11 +48,11 @@ ROUNDS: Final = 10
 WORTH_IT: Final = 0.01
 
 # The share of accepted pairs that are right, by the reason that accepted them, on the labelled
-# collections of benchmarks/quality.py --reasons: the mean of the collections with 20 such pairs or more.
+# collections of benchmarks/quality.py --reasons, all together.
 KNOWN_PRECISION: Final[dict[str, dict[str, float]]] = {
-    "default": {"nearly identical": 0.95, "same short text, edited": 0.97, "revision": 0.93},
-    "strict": {"nearly identical": 0.98},
-    "loose": {"nearly identical": 0.95, "same short text, edited": 0.96, "revision": 0.70},
+    "default": {"nearly identical": 0.982, "same short text, edited": 0.981, "revision": 0.957},
+    "strict": {"nearly identical": 0.981},
+    "loose": {"nearly identical": 0.974, "same short text, edited": 0.973, "revision": 0.564},
 }
 
 
@@ -228,14 +229,14 @@ def calibrate(
         source = open_source(data, text_field=text_field, id_field=id_field, unique=True)
     pairs = list(labels)
     wanted = {id for label in pairs for id in (label.one, label.other)}
-    sample, total = take_sample(source, choices.sample, choices.seed, wanted, quiet=quiet)
+    sample, whole = take_sample(source, choices.sample, choices.seed, wanted, threads=threads, quiet=quiet)
     known = {id: row for row, id in enumerate(sample)}
     if missing := sorted(wanted - known.keys()):
         others = f" ({len(missing):,} ids are not there)" if len(missing) > 1 else ""
         raise InvalidValue(f"labels: no document {missing[0]!r} in the input{others}")
     texts = list(sample.values())
     rounds = plant(list(sample), texts, choices)
-    bench = _Bench(list(sample), texts, scheme_of(scheme), choices, threads)
+    bench = _Bench(list(sample), texts, whole, scheme_of(scheme), choices, threads)
     labelled = np.array([(known[label.one], known[label.other]) for label in pairs], np.int64).reshape(-1, 2)
     planted: list[Measured] = []
     with stage("calibrate", quiet=quiet) as advance:
@@ -255,7 +256,7 @@ def calibrate(
     )
     recommended, why = recommend(rows, choices, labelled=len(pairs) > 0)
     return Calibration(
-        documents=total,
+        documents=source.documents,
         sampled=len(sample),
         copies=len(flat),
         rounds=len(rounds),
@@ -275,16 +276,22 @@ def calibrate(
 
 
 def take_sample(
-    source: Source, size: int, seed: int, wanted: set[str], *, quiet: bool = True
-) -> tuple[dict[str, str], int]:
-    """Texts by id, of *size* documents and of those that are *wanted*; and how many there are in all.
+    source: Source,
+    size: int,
+    seed: int,
+    wanted: set[str],
+    *,
+    threads: int | None = None,
+    quiet: bool = True,
+) -> tuple[dict[str, str], Scheme]:
+    """Texts by id, of *size* documents and of those that are *wanted*; and how common features are in all.
 
     Which ones does not depend on the order of the input: those whose id has the smallest hash.
     """
     heap: list[tuple[int, str, str]] = []
     asked: dict[str, str] = {}
-    total = 0
-    with stage("sample", total=source.size, quiet=quiet) as advance:
+
+    def texts() -> Iterator[Any]:
         for batch in source:
             for id, text in zip(batch.ids.to_pylist(), batch.texts.to_pylist(), strict=True):
                 if id in wanted:
@@ -295,10 +302,17 @@ def take_sample(
                     heapq.heappush(heap, (place, id, text))
                 elif place > heap[0][0]:
                     heapq.heapreplace(heap, (place, id, text))
-            total += len(batch)
-            advance(total, source.consumed)
+            yield batch.texts
+
+    with stage("sample", total=source.size, quiet=quiet) as advance:
+        whole = fit_batches(
+            measuring_scheme(),
+            texts(),
+            threads=threads,
+            after=lambda documents: advance(documents, source.consumed),
+        )
     chosen = {id: text for _, id, text in sorted(heap, reverse=True)}
-    return {**chosen, **{id: asked[id] for id in sorted(asked) if id not in chosen}}, total
+    return {**chosen, **{id: asked[id] for id in sorted(asked) if id not in chosen}}, whole
 
 
 def _hash(seed: int, text: str) -> int:
@@ -348,9 +362,15 @@ class _Bench:
     """The stages of a run, on the sampled documents with copies planted among them."""
 
     def __init__(
-        self, ids: Sequence[str], texts: Sequence[str], scheme: Scheme, choices: Choices, threads: int | None
+        self,
+        ids: Sequence[str],
+        texts: Sequence[str],
+        whole: Scheme,
+        scheme: Scheme,
+        choices: Choices,
+        threads: int | None,
     ) -> None:
-        self.scheme = scheme
+        self.scheme, self._whole = scheme, whole
         self._ids, self._texts, self._threads = list(ids), list(texts), threads
         self._settings = Settings(similarity=SIMILARITIES[0], recall=choices.recall)
         share = min(choices.recall / JOIN_RECALL, 0.999)
@@ -370,7 +390,14 @@ class _Bench:
         )
         source = open_source(table)
         flow = Flow(self._settings, self.scheme, threads=self._threads)
-        documents, frequencies, fixed = flow.survey([source])
+        documents, _, fixed = flow.survey([source])
+        # As common as in the whole collection, of which this is a sample, with the copies in it.
+        frequencies = fit_batches(
+            measuring_scheme(),
+            [table.column("text").slice(count)],
+            parts=[self._whole],
+            threads=self._threads,
+        ).frequencies
         fitted = self.scheme
         if fitted.weights == "log-df" and fitted.frequencies is None:
             fitted = replace(fitted, frequencies=frequencies)
@@ -538,18 +565,18 @@ def recommend(rows: Sequence[Row], choices: Choices, *, labelled: bool) -> tuple
     )
     if is_default(best):
         return best, (
-            f"no other setting with a {word} precision of {choices.precision:g} or more "
+            f"no other setting with {word} precision {choices.precision:g} or more "
             f"finds over {WORTH_IT:.0%} more than the default"
         )
     usual = next(row for row in rows if is_default(row))
     if usual not in good:
         return best, (
-            f"the default has a {word} precision of {usual.best_precision:.3f}, below {choices.precision:g}; "
+            f"the default's {word} precision is {usual.best_precision:.3f}, below {choices.precision:g}; "
             "this one finds most of those that reach it"
         )
     return best, (
         f"it finds {(best.best_recall or 0) - (usual.best_recall or 0):.1%} more than the default "
-        f"at a {word} precision of {choices.precision:g} or more"
+        f"with {word} precision {choices.precision:g} or more"
     )
 
 

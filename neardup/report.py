@@ -121,13 +121,19 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> None:
         file.write(page)
 
 
-def render_report(report: Report) -> str:
-    """The page as text."""
+def render_page(template: str, styles: Sequence[str], **values: Any) -> str:
+    """A page from its template: everything escaped, and its styles named by digest for its policy."""
     from markupsafe import Markup
 
-    environment = _environment()
-    style = (files("neardup") / "templates" / "report.css").read_text(encoding="utf-8").strip()
+    folder = files("neardup") / "templates"
+    style = "\n".join((folder / name).read_text(encoding="utf-8").strip() for name in styles)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = _environment().get_template(template)
+    return page.render(style=Markup(style), style_digest=digest, **values).lstrip()
+
+
+def render_report(report: Report) -> str:
+    """The page as text."""
     accepted = sorted(
         (pair for pair in report.borderline if pair.accepted), key=lambda pair: (_known(pair), pair.other.id)
     )
@@ -136,9 +142,9 @@ def render_report(report: Report) -> str:
         key=lambda pair: (-_known(pair), pair.other.id),
     )
     losses = sorted(report.losses, key=lambda loss: (-_share(loss), loss.source))
-    page = environment.get_template("report.html").render(
-        style=Markup(style),
-        style_digest=digest,
+    return render_page(
+        "report.html",
+        ["report.css"],
         report=report,
         summary=report.summary,
         size_rows=size_rows(report.sizes),
@@ -154,7 +160,6 @@ def render_report(report: Report) -> str:
         manifest=manifest_text(report.manifest),
         verified=_verified(report),
     )
-    return page.lstrip()
 
 
 def _verified(report: Report) -> bool:

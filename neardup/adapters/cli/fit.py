@@ -89,9 +89,10 @@ def command(
                 threads=threads,
                 after=lambda documents: advance(documents, source.consumed),
             )
-    fitted.save(output)
     table = fitted.frequencies
     assert table is not None
+    if table.documents or not source.refused:
+        fitted.save(output)
     what = "a sketch of their features" if table.features is None else f"{table.features:,} features"
     click.echo(f"{table.documents:,} documents, {what}; scheme {fitted.digest}", err=True)
     summary = {
