@@ -25,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.checks import check_share
 from neardup.edits import EDITS, FEWEST_WORDS, Edit, Vocabulary, edited, word_count
 from neardup.errors import InvalidValue
 from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings
 from neardup.progress import stage
-from neardup.checks import check_share, radius_for
+from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.fitting import fit_batches
@@ -430,7 +431,7 @@ class _Bench:
             for batch in source:
                 verifier.add(numbers[at : at + len(batch)], batch.texts)
                 at += len(batch)
-            verifier.meet(found.left, found.right, found.distance)
+            verifier.meet(found.left, found.right)
             pairs = _judged(verifier, text, _distances(prints.words, prints.valid, rows, fitted.bits))
             own_pairs = _judged(verifier, natural, found.distance[own].astype(np.int64))
         split = len(planted)
