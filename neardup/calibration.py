@@ -25,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.checks import check_share
 from neardup.edits import EDITS, FEWEST_WORDS, Edit, Vocabulary, edited, word_count
 from neardup.errors import InvalidValue
 from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings
 from neardup.progress import stage
-from neardup.radius import check_share, radius_for
+from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
