@@ -238,6 +238,67 @@ impl<const W: usize> Segment<W> {
         }
     }
 
+    /// As `search`, for many queries: they are sorted by key, so that all that look at a bucket do
+    /// so together, and buckets are visited in the order in which they lie.
+    fn search_sorted(
+        &self,
+        queries: &[[u64; W]],
+        radius: u32,
+        threads: usize,
+        cancel: &Cancel,
+        keep: &(impl Fn(u32) -> bool + Sync),
+    ) -> Vec<Hit> {
+        const KEYS: usize = 1024;
+        let mut all = Vec::new();
+        for (number, table) in self.tables.iter().enumerate() {
+            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
+            let bounds = table.bounds.slice();
+            let (starts, order) = order_by_key(&table.key, queries);
+            let sorted = gathered(queries, &order);
+            let sorted = views::<W>(&sorted);
+            let keys = starts.len() - 1;
+            let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {
+                let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
+                if cancel.is_set() {
+                    return;
+                }
+                for key in task * KEYS..((task + 1) * KEYS).min(keys) {
+                    let asking = starts[key] as usize..starts[key + 1] as usize;
+                    if asking.is_empty() {
+                        continue;
+                    }
+                    for flip in &table.flips {
+                        let bucket = key ^ *flip as usize;
+                        let columns = bounds[bucket] as usize..bounds[bucket + 1] as usize;
+                        if !columns.is_empty() {
+                            pairs_between(&sorted, asking.clone(), &planes, columns, radius, found);
+                        }
+                    }
+                    for [at, index] in found.drain(..) {
+                        let (asked, value) = (row(&sorted, at as usize), row(&planes, index as usize));
+                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
+                            continue;
+                        }
+                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
+                        let entry = self.entries.slice()[place as usize];
+                        if keep(entry) {
+                            let distance = distance(&asked, &value);
+                            hits.push(Hit { query: order[at as usize], distance, entry });
+                        }
+                    }
+                }
+            });
+            all.extend(workers.into_iter().flat_map(|worker| worker.1));
+        }
+        all
+    }
+
+    /// Whether so many queries are better sorted first.
+    fn prefers_sorted(&self, queries: usize) -> bool {
+        let keys = self.tables.iter().map(|table| 1usize << table.key.width).max().unwrap_or(usize::MAX);
+        queries >= 8192 && queries >= keys / 8
+    }
+
     fn bytes(&self) -> usize {
         let planes = |planes: &[Column<u64>]| planes.iter().map(|plane| plane.slice().len() * 8).sum::<usize>();
         let tables: usize = self
@@ -408,6 +469,7 @@ impl<const W: usize> Store<W> {
         queries: &Planes<'_, W>,
         range: Range<usize>,
         radius: u32,
+        batch: usize,
         found: &mut Vec<[u32; 2]>,
         hits: &mut Vec<Hit>,
     ) {
@@ -416,7 +478,7 @@ impl<const W: usize> Store<W> {
                 hits.push(Hit { query, distance, entry });
             }
         };
-        for segment in &self.segments {
+        for segment in self.segments.iter().filter(|segment| !segment.prefers_sorted(batch)) {
             segment.search(queries, range.clone(), radius, found, &mut keep);
         }
         let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
@@ -431,7 +493,7 @@ impl<const W: usize> Store<W> {
     pub fn search_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
         let planes: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
         let (mut found, mut hits) = (Vec::new(), Vec::new());
-        self.search_range(&planes, 0..1, radius, &mut found, &mut hits);
+        self.search_range(&planes, 0..1, radius, 1, &mut found, &mut hits);
         hits
     }
 
@@ -444,6 +506,7 @@ impl<const W: usize> Store<W> {
         cancel: &Cancel,
     ) -> Result<Vec<Hit>, Cancelled> {
         const SHARE: usize = 1024;
+        let batch = queries.len();
         let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
         let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
         let start = || (Vec::new(), Vec::new(), Vec::new());
@@ -458,13 +521,21 @@ impl<const W: usize> Store<W> {
                     if cancel.is_set() {
                         return;
                     }
-                    self.search_range(&planes, small..(small + 64).min(range.end), radius, found, hits);
+                    self.search_range(&planes, small..(small + 64).min(range.end), radius, batch, found, hits);
                 }
                 hits[first..].sort_unstable();
                 parts.push((task, first..hits.len()));
             },
         );
+        let mut together = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
+            together.extend(segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry)));
+        }
         cancel.check()?;
+        if !together.is_empty() {
+            together.extend(workers.into_iter().flat_map(|worker| worker.1));
+            return Ok(by_query(together, queries.len()));
+        }
         let mut order: Vec<(usize, &[Hit])> = workers
             .iter()
             .flat_map(|(_, hits, parts)| parts.iter().map(|(task, range)| (*task, &hits[range.clone()])))
@@ -522,6 +593,30 @@ impl<const W: usize> Store<W> {
     }
 }
 
+/// Hits in order of query, distance, entry. Most queries have few, so they are counted into place.
+fn by_query(hits: Vec<Hit>, queries: usize) -> Vec<Hit> {
+    let mut starts = vec![0usize; queries + 1];
+    for hit in &hits {
+        starts[hit.query as usize + 1] += 1;
+    }
+    for query in 0..queries {
+        starts[query + 1] += starts[query];
+    }
+    let mut next = starts.clone();
+    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; hits.len()];
+    for hit in hits {
+        let place = &mut next[hit.query as usize];
+        ordered[*place] = hit;
+        *place += 1;
+    }
+    for query in 0..queries {
+        if starts[query + 1] - starts[query] > 1 {
+            ordered[starts[query]..starts[query + 1]].sort_unstable();
+        }
+    }
+    ordered
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -549,6 +644,15 @@ mod tests {
             assert!(store.remove(entry));
         }
         let queries = &rows[5..305];
+        // So many that they are sorted by key; every answer as if it were asked alone.
+        let many = store.search(&rows, radius, 2, &Cancel::new()).unwrap();
+        for query in (0..rows.len()).step_by(501) {
+            let mut alone = store.search_one(&rows[query], radius);
+            alone.iter_mut().for_each(|hit| hit.query = query as u32);
+            alone.sort_unstable();
+            let own: Vec<Hit> = many.iter().copied().filter(|hit| hit.query == query as u32).collect();
+            assert_eq!(own, alone);
+        }
         let mut expected = Vec::new();
         for (query, asked) in (0u32..).zip(queries) {
             for (entry, value) in (0u32..).zip(&rows) {

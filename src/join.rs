@@ -342,9 +342,9 @@ fn scatter<const W: usize>(
         }
         return;
     }
-    // Write-combining: a part's rows wait for a whole line of them.
-    let mut lines = vec![[[0u64; W]; LINE]; shape.parts];
-    let mut filled = vec![0u8; shape.parts];
+    // Write-combining: a part's rows wait in a line of their own until it is full, so that memory
+    // is written a line at a time. A row waits at its place in the target, modulo the line.
+    let mut lines = vec![[0u64; W]; shape.parts * LINE];
     for rows in chunk.chunks(BATCH) {
         table.key.extract(rows, &mut keys);
         for (row, key) in rows.iter().zip(&keys) {
@@ -352,20 +352,22 @@ fn scatter<const W: usize>(
             if !all && !wanted.contains(&part) {
                 continue;
             }
-            let count = filled[part] as usize & (LINE - 1);
-            let line = &mut lines[part];
-            line[count] = *row;
-            if count == LINE - 1 {
-                let place = places[part];
-                target[place..place + LINE].copy_from_slice(line);
-                places[part] = place + LINE;
+            let place = places[part];
+            let slot = place % LINE;
+            let line = &mut lines[part * LINE..][..LINE];
+            line[slot] = *row;
+            places[part] = place.wrapping_add(1);
+            if slot == LINE - 1 {
+                let first = (place - slot).max(bounds[part]);
+                target[first..=place].copy_from_slice(&line[first % LINE..]);
             }
-            filled[part] = ((count + 1) & (LINE - 1)) as u8;
         }
     }
     for part in wanted.clone() {
-        let count = filled[part] as usize;
-        target[places[part]..places[part] + count].copy_from_slice(&lines[part][..count]);
+        let place = places[part];
+        let first = (place - place % LINE).max(bounds[part]);
+        let line = &lines[part * LINE..][..LINE];
+        target[first..place].copy_from_slice(&line[first % LINE..][..place - first]);
     }
 }
 

@@ -90,7 +90,7 @@ impl Sample {
     /// Rows picked at seeded places of `data`; only bits in `free` are ever used for keys.
     pub fn new(data: &[u64], words: usize, free: &[u64]) -> Sample {
         let total = data.len() / words.max(1);
-        let wanted = (total / 64).clamp(1024, 16384).min(total);
+        let wanted = (total / 256).clamp(1024, 16384).min(total);
         let mut picked: Vec<&[u64]> = if wanted == total {
             data.chunks_exact(words).collect()
         } else {
