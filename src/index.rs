@@ -12,8 +12,9 @@ use std::ops::Range;
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
-use crate::parallel::{Cancel, Cancelled, each, share};
+use crate::parallel::{Cancel, Cancelled, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
+use crate::sorting::{Sorted, by_key};
 
 /// An entry within the radius of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,9 @@ pub struct Store<const W: usize> {
     dead: Vec<u64>,
     dead_count: usize,
 }
+
+/// What one thread found: hits not yet looked at, hits, and which of them belong to which task.
+type Answers = (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>);
 
 const MOST_TABLES: usize = 4;
 const LIVE_LEAST: usize = 2048;
@@ -101,33 +105,6 @@ fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
     std::array::from_fn(|word| planes[word].slice())
 }
 
-/// Sort rows by key: the bounds of each key, and the order.
-fn order_by_key<const W: usize>(key: &Key, rows: &[[u64; W]]) -> (Vec<u32>, Vec<u32>) {
-    let mut keys = Vec::with_capacity(rows.len());
-    let mut batch = [0; crate::keys::BATCH];
-    for rows in rows.chunks(crate::keys::BATCH) {
-        key.extract(rows, &mut batch);
-        keys.extend_from_slice(&batch[..rows.len()]);
-    }
-    let mut bounds = vec![0u32; (1usize << key.width) + 1];
-    for &key in &keys {
-        bounds[key as usize + 1] += 1;
-    }
-    let mut sum = 0;
-    for bound in &mut bounds {
-        sum += *bound;
-        *bound = sum;
-    }
-    let mut next = bounds.clone();
-    let mut order = vec![0u32; rows.len()];
-    for (row, &key) in (0u32..).zip(&keys) {
-        let place = &mut next[key as usize];
-        order[*place as usize] = row;
-        *place += 1;
-    }
-    (bounds, order)
-}
-
 fn gathered<const W: usize>(rows: &[[u64; W]], order: &[u32]) -> Vec<Column<u64>> {
     (0..W).map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect())).collect()
 }
@@ -141,27 +118,20 @@ impl<const W: usize> Segment<W> {
             let order: Vec<u32> = (0..rows.len() as u32).collect();
             return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
         };
-        let (bounds, order) = order_by_key(&first.key, &rows);
+        let Sorted { bounds, planes, order } = by_key(&first.key, &rows, threads);
+        drop(rows);
         first.bounds = Column::Owned(bounds);
         let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
-        let sorted: Vec<[u64; W]> = order.iter().map(|&row| rows[row as usize]).collect();
-        drop((rows, order));
-        let planes = (0..W).map(|word| Column::Owned(sorted.iter().map(|row| row[word]).collect())).collect();
-        let others: Vec<&mut Table<W>> = tables[1..].iter_mut().collect();
-        let size = others.len().div_ceil(threads.max(1)).max(1);
-        let mut shares: Vec<Vec<&mut Table<W>>> = Vec::new();
-        let mut others = others.into_iter().peekable();
-        while others.peek().is_some() {
-            shares.push(others.by_ref().take(size).collect());
+        drop(order);
+        let sorted: Vec<[u64; W]> =
+            (0..planes[0].len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
+        for table in &mut tables[1..] {
+            let Sorted { bounds, planes, order } = by_key(&table.key, &sorted, threads);
+            table.bounds = Column::Owned(bounds);
+            table.planes = planes.into_iter().map(Column::Owned).collect();
+            table.places = Column::Owned(order);
         }
-        each(shares, |tables| {
-            for table in tables {
-                let (bounds, order) = order_by_key(&table.key, &sorted);
-                table.bounds = Column::Owned(bounds);
-                table.planes = gathered(&sorted, &order);
-                table.places = Column::Owned(order);
-            }
-        });
+        let planes = planes.into_iter().map(Column::Owned).collect();
         Segment { planes, entries, tables }
     }
 
@@ -253,9 +223,8 @@ impl<const W: usize> Segment<W> {
         for (number, table) in self.tables.iter().enumerate() {
             let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
             let bounds = table.bounds.slice();
-            let (starts, order) = order_by_key(&table.key, queries);
-            let sorted = gathered(queries, &order);
-            let sorted = views::<W>(&sorted);
+            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads);
+            let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
             let keys = starts.len() - 1;
             let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {
                 let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
@@ -361,10 +330,17 @@ impl<const W: usize> Store<W> {
 
     /// Add rows; they get the next entry numbers.
     pub fn add(&mut self, rows: &[[u64; W]], threads: usize) {
+        if rows.len() > LIVE_MOST {
+            self.freeze(4, rows, threads);
+            return;
+        }
         for row in rows {
             self.push(row);
         }
-        self.settle(threads);
+        let room = (self.len() / 64).clamp(LIVE_LEAST, LIVE_MOST);
+        if self.live_len() > room {
+            self.freeze(4, &[], threads);
+        }
     }
 
     /// Add one row without looking whether the live part is full.
@@ -379,17 +355,9 @@ impl<const W: usize> Store<W> {
         }
     }
 
-    /// Freeze the live part if it is full.
-    fn settle(&mut self, threads: usize) {
-        let room = (self.len() / 64).clamp(LIVE_LEAST, LIVE_MOST);
-        if self.live_len() > room {
-            self.freeze(4, threads);
-        }
-    }
-
-    /// Make the live part a segment, together with segments up to `ratio` times as large.
-    fn freeze(&mut self, ratio: usize, threads: usize) {
-        let mut merged = self.live_len();
+    /// Make the live part and new rows a segment, together with segments up to `ratio` times as large.
+    fn freeze(&mut self, ratio: usize, new: &[[u64; W]], threads: usize) {
+        let mut merged = self.live_len() + new.len();
         let mut first = self.segments.len();
         while first > 0 && self.segments[first - 1].len() <= merged.saturating_mul(ratio) {
             first -= 1;
@@ -415,6 +383,10 @@ impl<const W: usize> Store<W> {
             }
         }
         self.live = vec![Vec::new(); W];
+        rows.extend_from_slice(new);
+        entries.extend(self.entries..self.entries + new.len() as u32);
+        self.entries += new.len() as u32;
+        self.dead.resize((self.entries as usize).div_ceil(64), 0);
         self.live_first = self.entries;
         if !rows.is_empty() {
             self.segments.push(Segment::build(rows, entries, self.bits, self.radius, threads));
@@ -509,12 +481,11 @@ impl<const W: usize> Store<W> {
         let batch = queries.len();
         let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
         let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
-        let start = || (Vec::new(), Vec::new(), Vec::new());
         let workers = share(
             threads,
             queries.len().div_ceil(SHARE),
-            start,
-            |(found, hits, parts): &mut (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>), task| {
+            Answers::default,
+            |(found, hits, parts): &mut Answers, task| {
                 let first = hits.len();
                 let range = task * SHARE..((task + 1) * SHARE).min(queries.len());
                 for small in range.clone().step_by(64) {
