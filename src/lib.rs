@@ -34,6 +34,7 @@ mod profile;
 mod recipe;
 mod resolve;
 mod simd;
+mod sorting;
 mod texts;
 mod unicode;
 mod unicode_table;
