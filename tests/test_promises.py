@@ -18,7 +18,9 @@ ACCEPTED = {*REASONS[:ACCEPTING], IDENTICAL}
 KEEPS = ["central,longest", "longest", "shortest", "first", "last", "max:rank", "none"]
 
 
-def check(result: nd.Result, rows: list[dict[str, Any]], *, least: float = 0.0, protected: tuple[str, ...] = ()) -> None:
+def check(
+    result: nd.Result, rows: list[dict[str, Any]], *, least: float = 0.0, protected: tuple[str, ...] = ()
+) -> None:
     """Every promise that holds for every result."""
     annotations = {row["id"]: row for row in result.annotations.to_pylist()}
     assert sorted(annotations) == sorted(row["id"] for row in rows)
@@ -47,7 +49,9 @@ def check(result: nd.Result, rows: list[dict[str, Any]], *, least: float = 0.0, 
     assert counts["documents"] == len(rows) == counts["kept"] + counts["removed"]
     assert counts["removed"] == sum(not row["keep"] for row in annotations.values())
     kept = result.kept
-    assert sorted(kept.column("id").to_pylist()) == sorted(id for id, row in annotations.items() if row["keep"])
+    assert sorted(kept.column("id").to_pylist()) == sorted(
+        id for id, row in annotations.items() if row["keep"]
+    )
 
 
 @pytest.mark.parametrize("verify", ["default", "strict", "loose"])
