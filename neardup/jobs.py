@@ -83,7 +83,7 @@ class Job:
 
     inputs: Sequence[str]
     out: str
-    scheme: Scheme
+    scheme: Scheme | None = None
     settings: Settings = field(default_factory=Settings)
     reading: Reading = field(default_factory=Reading)
     protect: Sequence[str] = ()
@@ -330,9 +330,11 @@ def describe(job: Job, result: Result, source: Source, protected: Source | None 
 
 def _inputs(source: Source) -> list[dict[str, Any]]:
     rows = []
+    files = {getattr(one, "name", None): one for one in source.inputs}
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
-        rows.append({"name": path_id(name), "bytes": size, "sha256": digest})
+        modified = getattr(files[name], "modified", None)
+        rows.append({"name": path_id(name), "bytes": size, "sha256": digest, "modified": modified})
     return rows
 
 

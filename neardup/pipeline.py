@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from neardup import __version__, _native
 from neardup.checkpoints import Checkpoints
+from neardup.checks import check_share, check_text, check_threads, whole
 from neardup.errors import GuardStopped, InvalidType, InvalidValue, shown
 from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
@@ -33,16 +34,17 @@ from neardup.keep import Keep, keep_order, parse_keep
 from neardup.pairs import check_threads, join
 from neardup.planner import plan
 from neardup.progress import stage
-from neardup.radius import check_share, radius_for
+from neardup.radius import radius_for
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
-from neardup.stars import Stars, stars
+from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
 from neardup.types import label
 from neardup.verify import (
     IDENTICAL,
+    NEIGHBOURS,
     REASONS,
     UNVERIFIED,
     WHOLE,
@@ -56,6 +58,8 @@ from neardup.verify import (
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+# Up to so many documents 128 bits tell them apart well enough; more need 256.
+NARROW: Final = 20_000
 # The share of the pairs within the radius that the join must find when it need not find all.
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
@@ -109,22 +113,19 @@ class Settings:
     def __post_init__(self) -> None:
         check_share("similarity", self.similarity)
         check_share("recall", self.recall)
-        if self.radius is not None and (type(self.radius) is not int or self.radius < 0):
-            raise InvalidValue(f"radius must be a whole number from 0 on, not {shown(self.radius)}")
-        for name in ("verify", "keep"):
-            if not isinstance(getattr(self, name), str):
-                raise InvalidType(f"{name} must be a str, not {shown(getattr(self, name))}")
-        for name in ("within", "across", "source_field"):
-            if not isinstance(getattr(self, name), str | None):
-                raise InvalidType(f"{name} must be the name of a field, not {shown(getattr(self, name))}")
+        if self.radius is not None:
+            whole("radius", self.radius, 0)
         if not isinstance(self.exact, bool):
             raise InvalidType(f"exact must be True or False, not {shown(self.exact)}")
-        if not isinstance(self.guards, Guards):
-            raise InvalidType(f"guards must be neardup.guards.Limits, not {shown(self.guards)}")
+        for name in ("within", "across", "source_field"):
+            if getattr(self, name) is not None:
+                check_text(name, getattr(self, name))
         if self.within is not None and self.across is not None:
             raise InvalidValue("choose one of within and across")
-        parse_keep(self.keep)
-        parse_measure(self.verify)
+        if not isinstance(self.guards, Guards):
+            raise InvalidType(f"guards must be Limits of neardup.guards, not {shown(self.guards)}")
+        parse_keep(check_text("keep", self.keep))
+        parse_measure(check_text("verify", self.verify))
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -142,6 +143,18 @@ class Candidates:
     distance: npt.NDArray[np.int32]
     radius: int
     plan: str
+    prints: Fingerprints
+    crowded: Flags
+    """Documents with more candidates than were looked at: only the nearest are among the pairs."""
+
+    def with_more(self, left: Rows, right: Rows, distance: npt.NDArray[np.int32]) -> Candidates:
+        """The same with pairs added at the end."""
+        return replace(
+            self,
+            left=np.concatenate([self.left, left]),
+            right=np.concatenate([self.right, right]),
+            distance=np.concatenate([self.distance, distance]),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,7 +191,7 @@ def dedupe(
     data: Any,
     *,
     settings: Settings | None = None,
-    scheme: str | Scheme = "text",
+    scheme: str | Scheme | None = None,
     protect: Any = None,
     text_field: str = "text",
     id_field: str | None = None,
@@ -203,8 +216,10 @@ def dedupe(
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
     settings = _settings(settings, choices)
-    check_size("memory", memory)
-    check_threads(threads)
+    check_text("text_field", text_field)
+    if id_field is not None:
+        check_text("id_field", id_field)
+    threads, memory = check_threads(threads), whole("memory", memory, 1)
     if not isinstance(quiet, bool):
         raise InvalidType(f"quiet must be True or False, not {shown(quiet)}")
     reading: dict[str, Any] = {
@@ -218,7 +233,7 @@ def dedupe(
     elif not isinstance(source, Source):
         raise InvalidType(f"source must come from open_source, not {shown(source)}")
     guarded = None if protect is None else open_source(protect, **reading)
-    recipe = scheme_of(scheme)
+    recipe = None if scheme is None else scheme_of(scheme)
     key = ""
     if work is not None:
         work = check_path(work)
@@ -268,7 +283,7 @@ class Flow:
     def __init__(
         self,
         settings: Settings,
-        scheme: Scheme,
+        scheme: Scheme | None = None,
         *,
         threads: int | None = None,
         memory: int = 256 << 20,
@@ -288,14 +303,14 @@ class Flow:
         sources = [source] if protected is None else [source, protected]
         documents, table, fixed = self.survey(sources)
         _check_distinct(sources, documents, fixed)
-        scheme = self.scheme
+        scheme = self.scheme or scheme_of("text", bits=128 if len(documents) <= NARROW else 256)
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
         prints = self.fingerprint(sources, scheme, documents)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
         found = self.candidates(prints, same, documents)
         judged = self.verify(sources, same, found, table, documents)
-        return self.conclude(source, documents, fixed, scheme, prints, same, found, judged)
+        return self.conclude(source, documents, fixed, scheme, prints, same, judged)
 
     # --- stages ----------------------------------------------------------------------------------------
 
@@ -392,15 +407,25 @@ class Flow:
             with stage("join", quiet=self.quiet) as advance:
                 pairs = join(some, radius, recall=recall, threads=self.threads)
                 advance(len(some), 0)
-            left, right = pairs.left.astype(np.int64), pairs.right.astype(np.int64)
-            wanted_pairs = same.comparable(left, right)
-            left, right = left[wanted_pairs], right[wanted_pairs]
-            distance = pairs.distance[wanted_pairs].astype(np.int32)
-            columns = {"left": left, "right": right, "distance": distance}
-            self.checkpoints.save("candidates", pa.table({name: pa.array(c) for name, c in columns.items()}))
-        else:
-            left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
-        return Candidates(left, right, distance, radius, text)
+            wanted_pairs = same.comparable(pairs.left, pairs.right)
+            one, other, apart = pairs.left, pairs.right, pairs.distance
+            if not wanted_pairs.all():
+                one, other, apart = one[wanted_pairs], other[wanted_pairs], apart[wanted_pairs]
+            near = _native.nearest_pairs(len(some), one, other, apart, NEIGHBOURS)
+            done = pa.table(
+                {
+                    "left": pa.array(one[near].astype(np.int64)),
+                    "right": pa.array(other[near].astype(np.int64)),
+                    "distance": pa.array(apart[near].astype(np.int32)),
+                }
+            )
+            cut = np.unique(np.concatenate([one[~near], other[~near]]))
+            done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
+            self.checkpoints.save("candidates", done)
+        crowded = np.zeros(len(some), dtype=bool)
+        crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
+        left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
+        return Candidates(left, right, distance, radius, text, some, crowded)
 
     def verify(
         self,
@@ -412,7 +437,7 @@ class Flow:
     ) -> Judged:
         """Every candidate pair that can decide something, measured; and who keeps whom."""
         if not self.measure.verifies:
-            verdicts = Judgements(len(found.left), None)
+            verdicts = Judgements(found, None)
             return self._stars(same, found, verdicts, documents)
         wanted = np.full(len(documents), -1, dtype=np.int64)
         needed = np.unique(np.concatenate([found.left, found.right]))
@@ -429,12 +454,8 @@ class Flow:
             if len(needed):
                 self._set_aside(sources, wanted, verifier)
             with stage("verify", quiet=self.quiet) as advance:
-                verifier.meet(found.left, found.right, found.distance)
-
-                def judge(rows: Rows) -> Verdicts:
-                    return verifier.judge(found.left[rows], found.right[rows])
-
-                judged = self._stars(same, found, Judgements(len(found.left), judge), documents)
+                verifier.meet(found.left, found.right)
+                judged = self._stars(same, found, Judgements(found, verifier.judge), documents)
                 advance(len(needed), 0)
         return judged
 
@@ -469,8 +490,10 @@ class Flow:
             lambda rows: verdicts.accepted(order[rows]),
             fixed=same.fixed[np.argsort(rank)] if same.fixed.any() else None,
         )
+        keeper = np.argsort(rank)[made.keeper[rank]]
+        found = _absorb(keeper, rank, found, same, verdicts)
         central = any(rule.name == "central" for rule in self.keep.rules)
-        return _best_keepers(made, rank, found, verdicts, any_keeper=central)
+        return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
 
     def conclude(
         self,
@@ -480,10 +503,10 @@ class Flow:
         scheme: Scheme,
         prints: Fingerprints,
         same: Representatives,
-        found: Candidates,
         judged: Judged,
     ) -> Result:
         """Annotations, evidence, counts and guards."""
+        found = judged.found
         conclusion = Conclusion(
             documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
         )
@@ -563,12 +586,12 @@ def check_guards(result: Result, report: str | None = None) -> None:
         )
 
 
-def run_key(settings: Settings, scheme: Scheme, inputs: Sequence[Any]) -> str:
+def run_key(settings: Settings, scheme: Scheme | None, inputs: Sequence[Any]) -> str:
     """What must be equal for the parts of one run to be used by another."""
     facts = {
         "version": __version__,
         "settings": asdict(settings),
-        "scheme": scheme.digest,
+        "scheme": scheme and scheme.digest,
         "inputs": list(inputs),
     }
     return hashlib.blake2b(
@@ -671,9 +694,9 @@ class Representatives:
             rank=np.arange(count),
         )
 
-    def comparable(self, left: Rows, right: Rows) -> Flags:
+    def comparable(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Flags:
         """Which pairs may be compared: of one source, or of two, as the user wants."""
-        wanted = ~(self.fixed[left] & self.fixed[right])
+        wanted: Flags = ~(self.fixed[left] & self.fixed[right])
         if self.within:
             wanted &= self.field[left] == self.field[right]
         if self.across:
@@ -707,26 +730,36 @@ def _order(
 class Judgements:
     """Verdicts on candidate pairs, each made once, when it is asked for."""
 
-    def __init__(self, count: int, judge: Callable[[Rows], Verdicts] | None) -> None:
+    def __init__(self, found: Candidates, judge: Callable[[Rows, Rows], Verdicts] | None) -> None:
         self._judge = judge
+        self._left, self._right = found.left, found.right
+        count = len(found.left)
         self.known = np.zeros(count, dtype=bool)
         self.yes = np.zeros(count, dtype=bool)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
+
+    def learn(self, found: Candidates) -> None:
+        """Take in pairs that were added at the end."""
+        more = len(found.left) - len(self._left)
+        self._left, self._right = found.left, found.right
+        for name in ("known", "yes", "reason", "measured"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
         missing = rows[~self.known[rows]]
         if self._judge is None:
             self.yes[missing] = True
-            self.known[missing] = True
-        for at in range(0, len(missing) if self._judge else 0, 8192):
-            part = missing[at : at + 8192]
-            assert self._judge is not None
-            verdicts = self._judge(part)
-            self.known[part], self.yes[part], self.reason[part] = True, verdicts.accepted, verdicts.reason
-            for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
-                self.measured[part, column] = np.rint(values * WHOLE)
+        else:
+            for at in range(0, len(missing), ROUND):
+                part = missing[at : at + ROUND]
+                verdicts = self._judge(self._left[part], self._right[part])
+                self.yes[part], self.reason[part] = verdicts.accepted, verdicts.reason
+                for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
+                    self.measured[part, column] = np.rint(values * WHOLE)
+        self.known[missing] = True
         return self.yes[rows]
 
 
@@ -738,22 +771,52 @@ class Judged:
     """For each text the one that stays for it."""
     pair: Rows
     """The candidate pair that says so, -1 for a keeper."""
+    found: Candidates
     known: Flags
     accepted: Flags
     reason: npt.NDArray[np.uint8]
     measured: npt.NDArray[np.uint16]
 
 
+def _absorb(
+    keeper: Rows, rank: Rows, found: Candidates, same: Representatives, verdicts: Judgements
+) -> Candidates:
+    """Let keepers in crowded places take what they are near to beyond their nearest candidates.
+
+    Changes *keeper*. A text that goes was measured against its new keeper; one that is not accepted
+    there stays, even where the text that kept it goes.
+    """
+    sizes = np.bincount(keeper, minlength=len(keeper))
+    hubs = np.flatnonzero(found.crowded & (sizes > 1) & (keeper == np.arange(len(keeper))))
+    for hub in hubs[np.argsort(rank[hubs])].tolist():
+        if keeper[hub] != hub:
+            continue
+        one = Fingerprints(found.prints.words[hub : hub + 1], bits=found.prints.bits)
+        near = join(one, found.radius, other=found.prints)
+        other = near.right.astype(np.int64)
+        wanted = (rank[keeper[other]] > rank[hub]) & ~same.fixed[other] & (other != hub)
+        wanted &= same.comparable(np.full(len(other), hub), other)
+        other, distance = other[wanted], near.distance[wanted].astype(np.int32)
+        if not len(other):
+            continue
+        first = len(found.left)
+        found = found.with_more(np.full(len(other), hub), other, distance)
+        verdicts.learn(found)
+        taken = other[verdicts.accepted(np.arange(first, len(found.left)))]
+        keeper[taken] = hub
+        lost = np.isin(keeper, taken) & (keeper != np.arange(len(keeper)))
+        keeper[lost] = np.flatnonzero(lost)
+    return found
+
+
 def _best_keepers(
-    made: Stars, rank: Rows, found: Candidates, verdicts: Judgements, *, any_keeper: bool
+    keeper: Rows, rank: Rows, found: Candidates, verdicts: Judgements, *, any_keeper: bool
 ) -> Judged:
     """Every text that goes joins the most similar of the keepers that it is verified against.
 
     Unless *any_keeper*, only of those before it in the keep order: what the rule prefers never goes for
     what it does not.
     """
-    back = np.argsort(rank)
-    keeper = back[made.keeper[rank]]
     stays = keeper == np.arange(len(keeper))
     one, other = found.left, found.right
     # Pairs of one that stays and one that goes.
@@ -775,7 +838,7 @@ def _best_keepers(
     pair = np.full(len(keeper), -1, dtype=np.int64)
     keeper[goes[chosen]] = keeps[chosen]
     pair[goes[chosen]] = yes[chosen]
-    return Judged(keeper, pair, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
+    return Judged(keeper, pair, found, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
 
 
 class Conclusion:

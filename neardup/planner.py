@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup import _native
-from neardup.pairs import Prints, arrays, as_prints, check_plan, check_radius, check_recall, check_threads
+from neardup.checks import check_share, check_threads
+from neardup.pairs import Prints, arrays, as_prints, check_plan, check_radius
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def plan(
     brute
     """
     left = as_prints(prints)
-    radius, recall, threads = check_radius(radius, left.bits), check_recall(recall), check_threads(threads)
+    radius, recall = check_radius(radius, left.bits), check_share("recall", recall)
+    threads = check_threads(threads)
     check_plan(plan, recall)
     rows = None if other is None else int(as_prints(other).valid.sum())
     found = _native.join_plan(*arrays(left), rows, left.bits, radius, recall, threads, plan)

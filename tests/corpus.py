@@ -15,9 +15,7 @@ from neardup.adapters.cli import run
 Rows = list[dict[str, Any]]
 
 _SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is")]
-VOCABULARY = [
-    "".join(random.Random(number).choices(_SYLLABLES, k=2 + number % 3)) for number in range(4000)
-]
+VOCABULARY = ["".join(random.Random(number).choices(_SYLLABLES, k=2 + number % 3)) for number in range(4000)]
 
 
 def words(seed: int, count: int = 60) -> list[str]:
@@ -105,5 +103,3 @@ def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file of a folder and its bytes."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
-
-

@@ -22,19 +22,19 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "registry", "files", "progress", "radius", "diffs"},
-    {"fingerprints", "checkpoints"},
-    {"distances", "features", "hashes", "sources", "blocks"},
-    {"schemes"},
-    {"survey", "explain", "runs"},
-    {"index", "pairs"},
-    {"planner", "store"},
+    {"types", "checks", "registry", "files", "progress", "diffs", "blocks"},
+    {"fingerprints", "radius"},
+    {"distances", "features", "hashes", "sources"},
+    {"schemes", "pairs"},
+    {"survey", "planner", "index"},
+    {"store"},
     {"verify"},
-    {"clusters", "stars"},
-    {"keep", "guards"},
-    {"report", "reports", "sinks", "actions"},
-    {"pipeline"},
-    {"jobs"},
+    {"clusters", "stars", "guards"},
+    {"keep", "explain"},
+    {"report", "reports", "sinks"},
+    {"checkpoints", "runs"},
+    {"pipeline", "actions"},
+    {"jobs", "calibration"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
@@ -51,8 +51,7 @@ CALLS_NATIVE = {
     "pairs",
     "index",
 }
-# runs fits a scheme again, pipeline holds the table of frequencies: both only pass it on.
-CALLS_NATIVE |= {"verify", "clusters", "runs", "pipeline"}
+CALLS_NATIVE |= {"verify", "clusters", "pipeline", "runs"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}
