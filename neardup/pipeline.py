@@ -31,7 +31,7 @@ from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, parse_keep
-from neardup.pairs import check_threads, join
+from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
 from neardup.radius import radius_for

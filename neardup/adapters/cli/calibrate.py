@@ -84,8 +84,8 @@ def command(
     """
     from neardup.calibration import Choices, calibrate, read_labels
     from neardup.calibration_page import write_page
+    from neardup.files import check_free
     from neardup.schemes import scheme as scheme_of
-    from neardup.sinks.atomic import check_free
     from neardup.sources import open_source
 
     if report is not None:
