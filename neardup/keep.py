@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from neardup.errors import InvalidValue
 from neardup.registry import Registry
+from neardup.types import label
 
 Scores = npt.NDArray[np.float64]
 
@@ -53,19 +54,6 @@ def _prefer(argument: str) -> Rule:
         raise InvalidValue(f"keep rule 'prefer:{argument}' is not of the form prefer:FIELD=a>b>c")
     last = -float(len(ranks))
     return Rule(f"prefer:{argument}", field, lambda value: ranks.get(label(value) or "", last))
-
-
-def label(value: Any) -> str | None:
-    """The text that names a value: 7, 7.0 and "7" have one name, whatever column they come from.
-
-    >>> label(7), label(7.0), label(True), label(None)
-    ('7', '7', 'true', None)
-    """
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return None if value is None else str(value)
 
 
 def number(value: Any) -> float | int:

@@ -30,7 +30,7 @@ from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
-from neardup.keep import Keep, keep_order, label, parse_keep
+from neardup.keep import Keep, keep_order, parse_keep
 from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
@@ -41,6 +41,7 @@ from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
+from neardup.types import label
 from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
