@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
-    from neardup.pairs import join
+    from neardup.index import Index
+    from neardup.pairs import join, join_batches
+    from neardup.pipeline import Result, Settings, dedupe
     from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
 
@@ -29,18 +31,28 @@ _HOME = {
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
+    "Result": "neardup.pipeline",
+    "Settings": "neardup.pipeline",
+    "dedupe": "neardup.pipeline",
+    "join_batches": "neardup.pairs",
+    "Index": "neardup.index",
     "plan": "neardup.planner",
 }
 
 __all__ = [
     "Fingerprints",
+    "Index",
     "NeardupError",
+    "Result",
     "Scheme",
+    "Settings",
     "components",
+    "dedupe",
     "distance",
     "format",
     "groups",
     "join",
+    "join_batches",
     "parse",
     "plan",
     "scheme",

@@ -49,9 +49,9 @@ class Groups:
 
     def __iter__(self) -> Iterator[list[int]]:
         """Each group as rows, its centre first."""
-        ends = np.cumsum(np.bincount(self.label[self.member], minlength=len(self))) if len(self) else []
+        sizes = np.bincount(self.label[self.member], minlength=len(self))
         start = 0
-        for center, end in zip(self.centers.tolist(), ends, strict=True):
+        for center, end in zip(self.centers.tolist(), np.cumsum(sizes).tolist(), strict=True):
             yield [center, *self.member[start:end].tolist()]
             start = end
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import numbers
+import operator
 
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import check_bits
 
 
@@ -14,12 +16,7 @@ def distance(left: int, right: int) -> int:
     >>> distance(0b1010, 0b1011)
     1
     """
-    for value in (left, right):
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise InvalidType(f"a fingerprint must be an integer, not {value!r}")
-        if value < 0:
-            raise InvalidValue(f"a fingerprint cannot be negative: {value}")
-    return (left.__index__() ^ right.__index__()).bit_count()
+    return (_fingerprint(left) ^ _fingerprint(right)).bit_count()
 
 
 def similarity(distance: float, bits: int) -> float:
@@ -29,8 +26,20 @@ def similarity(distance: float, bits: int) -> float:
     (1.0, 0.989, 0.0)
     """
     check_bits(bits)
-    if isinstance(distance, bool) or not isinstance(distance, (int, float)):
-        raise InvalidType(f"distance must be a number, not {distance!r}")
+    if isinstance(distance, bool) or not isinstance(distance, numbers.Real):
+        raise InvalidType(f"distance must be a number, not {shown(distance)}")
     if not 0 <= distance <= bits:
-        raise InvalidValue(f"distance must be from 0 to {bits}, not {distance}")
-    return math.cos(math.pi * distance / bits)
+        raise InvalidValue(f"distance must be from 0 to {bits}, not {shown(distance)}")
+    return math.cos(math.pi * float(distance) / bits)
+
+
+def _fingerprint(value: object) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidType(f"a fingerprint must be an integer, not {shown(value)}") from None
+    if number < 0:
+        raise InvalidValue(f"a fingerprint cannot be negative: {shown(value)}")
+    return number

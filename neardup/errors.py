@@ -45,3 +45,17 @@ class GuardStopped(NeardupError, RuntimeError):
 
 class MissingExtra(NeardupError, ImportError):
     """An optional package is needed and not installed."""
+
+
+def shown(value: object, length: int = 60) -> str:
+    """*value* for a message: in one line of at most *length* characters, whatever it is.
+
+    >>> shown("x" * 99, 9), shown(10**9999)
+    ("'xxxxx...", 'int')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # such as an integer of more digits than Python prints
+        text = type(value).__name__
+    text = " ".join(text.split()) if "\n" in text else text
+    return text if len(text) <= length else text[: length - 3] + "..."

@@ -9,6 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from neardup.errors import InvalidType, InvalidValue, shown
+
+
+def check_path(path: str | os.PathLike[str]) -> str:
+    """*path* as text, if it can be the name of a file."""
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(name, str):
+        raise InvalidType(f"a file must be given as a str or a Path, not {shown(path)}")
+    try:
+        if not name or b"\0" in os.fsencode(name):
+            raise ValueError
+    except ValueError:
+        raise InvalidValue(f"{shown(name)} cannot be the name of a file") from None
+    return name
+
 
 @contextlib.contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
@@ -16,7 +31,7 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     The bytes are on the disk before the name is, and the name is before this returns.
     """
-    target = Path(path)
+    target = Path(check_path(path))
     folder = target.parent
     number, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=folder)
     try:

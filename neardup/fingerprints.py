@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import operator
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import InvalidType, InvalidValue, SchemeMismatch
+from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,10 +27,10 @@ MAX_BITS: Final = 1 << 16
 def check_bits(bits: int) -> int:
     """*bits* if it can be the width of a fingerprint."""
     if isinstance(bits, bool) or not isinstance(bits, int):
-        raise InvalidType(f"bits must be an integer, not {bits!r}")
+        raise InvalidType(f"bits must be an integer, not {shown(bits)}")
     if not 1 <= bits <= MAX_BITS:
-        raise InvalidValue(f"bits must be from 1 to {MAX_BITS}, not {bits}")
-    return bits
+        raise InvalidValue(f"bits must be from 1 to {MAX_BITS}, not {shown(bits)}")
+    return int(bits)
 
 
 class Fingerprints:
@@ -53,7 +54,7 @@ class Fingerprints:
         digest: str | None = None,
     ) -> None:
         """*words* is uint64 of shape (n,) or (n, words per fingerprint); *digest* names the scheme."""
-        block = np.asarray(words)
+        block = _array(words, "fingerprints")
         if block.dtype != np.dtype(np.uint64):
             raise InvalidType(
                 f"fingerprints must be a uint64 array, not {block.dtype}; use Fingerprints.of for integers"
@@ -70,7 +71,7 @@ class Fingerprints:
         if valid is None:
             flags = np.ones(len(block), dtype=bool)
         else:
-            flags = np.asarray(valid)
+            flags = _array(valid, "valid")
             if flags.dtype != np.dtype(bool) or flags.shape != (len(block),):
                 raise InvalidValue(
                     f"valid must be {len(block)} booleans, not {flags.dtype} of shape {flags.shape}"
@@ -78,6 +79,8 @@ class Fingerprints:
         spare = block.shape[1] * 64 - width
         if spare and len(block) and int(block[:, -1].max()) >> (64 - spare):
             raise InvalidValue(f"a fingerprint has bits above its {width} bits")
+        if digest is not None and not isinstance(digest, str):
+            raise InvalidType(f"digest must be a str, not {shown(digest)}")
         self.words: npt.NDArray[np.uint64] = np.ascontiguousarray(block)
         self.valid: npt.NDArray[np.bool_] = flags
         self.bits: int = width
@@ -88,9 +91,13 @@ class Fingerprints:
         """From integers; None stands for a document without information."""
         width = check_bits(bits)
         size = (width + 63) // 64 * 8
+        try:
+            given = iter(values)
+        except TypeError:
+            raise InvalidType(f"fingerprints must be integers in a list, not {shown(values)}") from None
         block = bytearray()
         valid: list[bool] = []
-        for value in values:
+        for value in given:
             block += b"\0" * size if value is None else check_value(value, width).to_bytes(size, "little")
             valid.append(value is not None)
         words = np.frombuffer(bytes(block), dtype="<u8").astype(np.uint64, copy=False)
@@ -102,9 +109,15 @@ class Fingerprints:
         return len(self.words)
 
     def __getitem__(self, row: int) -> int | None:
-        if not self.valid[row]:
+        try:
+            at = operator.index(row)
+        except TypeError:
+            raise InvalidType(f"a row is given by its number, not {shown(row)}") from None
+        if not -len(self) <= at < len(self):
+            raise IndexError(f"there is no row {shown(row)}; there are {len(self)}")
+        if not self.valid[at]:
             return None
-        return int.from_bytes(self.words[row].astype("<u8").tobytes(), "little")
+        return int.from_bytes(self.words[at].astype("<u8").tobytes(), "little")
 
     def __iter__(self) -> Iterator[int | None]:
         return (self[row] for row in range(len(self)))
@@ -149,13 +162,14 @@ class Fingerprints:
 
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        if not isinstance(array, pa.FixedSizeBinaryArray) or array.type.byte_width % 8:
-            raise InvalidType(
-                f"fingerprints must be fixed-size binary of whole 64-bit words, not {array.type}"
-            )
-        size = array.type.byte_width
-        data = np.frombuffer(array.buffers()[1], dtype="<u8", count=(array.offset + len(array)) * size // 8)
-        words = data.reshape(-1, size // 8)[array.offset :].astype(np.uint64)
+        size = array.type.byte_width if isinstance(array, pa.FixedSizeBinaryArray) else 0
+        if size == 0 or size % 8:
+            kind = array.type if isinstance(array, pa.Array) else shown(array)
+            raise InvalidType(f"fingerprints must be fixed-size binary of whole 64-bit words, not {kind}")
+        end = array.offset + len(array)
+        data = array.buffers()[1] if end else b""
+        words = np.frombuffer(data, dtype="<u8", count=end * size // 8).reshape(end, size // 8)
+        words = words[array.offset :].astype(np.uint64)
         valid = np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
         words[~valid] = 0
         return cls(words, bits=bits, valid=valid, digest=digest)
@@ -164,10 +178,12 @@ class Fingerprints:
 def check_value(value: int, bits: int) -> int:
     """*value* if it is a fingerprint of *bits* bits."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise InvalidType(f"a fingerprint must be an integer, not {value!r}")
+        raise InvalidType(f"a fingerprint must be an integer, not {shown(value)}")
     value = int(value)
     if value < 0 or value.bit_length() > bits:
-        raise InvalidValue(f"{value} is not a fingerprint of {bits} bits; it must be from 0 to 2**{bits} - 1")
+        raise InvalidValue(
+            f"{shown(value)} is not a fingerprint of {bits} bits; it must be from 0 to 2**{bits} - 1"
+        )
     return value
 
 
@@ -192,15 +208,17 @@ def format(value: int, bits: int, form: str = "hex") -> str:
     ('6491fb1f8663d51f', '00000101', 'BQAAAAAAAAA=')
     """
     value = check_value(value, check_bits(bits))
+    _check_form(form)
     if form == "hex":
         return f"{value:0{(bits + 3) // 4}x}"
-    if form == "decimal":
-        return str(value)
     if form == "bits":
         return f"{value:0{bits}b}"
     if form == "base64":
         return base64.b64encode(value.to_bytes((bits + 7) // 8, "little")).decode()
-    raise InvalidValue(f"unknown form {form!r}; known: {', '.join(FORMS)}")
+    try:
+        return str(value)
+    except ValueError:  # Python's guard against slow conversions
+        raise InvalidValue(f"{bits} bits are too many for decimal digits; use hex, bits or base64") from None
 
 
 def parse(text: str, bits: int = 64, form: str | None = None) -> int:
@@ -214,13 +232,12 @@ def parse(text: str, bits: int = 64, form: str | None = None) -> int:
     (True, 5, 5)
     """
     if not isinstance(text, str):
-        raise InvalidType(f"a fingerprint's text must be a str, not {text!r}")
+        raise InvalidType(f"a fingerprint's text must be a str, not {shown(text)}")
     width = check_bits(bits)
     if form is None:
         form = _form_of(text, width)
-    elif form not in FORMS:
-        raise InvalidValue(f"unknown form {form!r}; known: {', '.join(FORMS)}")
-    shown = text if len(text) <= 80 else text[:77] + "..."
+    else:
+        _check_form(form)
     try:
         if form == "base64":
             value = int.from_bytes(base64.b64decode(text, validate=True), "little")
@@ -231,9 +248,23 @@ def parse(text: str, bits: int = 64, form: str | None = None) -> int:
             value = int(digits, {"hex": 16, "decimal": 10, "bits": 2}[form])
     except (ValueError, binascii.Error):
         raise InvalidValue(
-            f"{shown!r} is not a {width}-bit fingerprint; write hex, decimal, bits or base64"
+            f"{shown(text, 80)} is not a {width}-bit fingerprint; write hex, decimal, bits or base64"
         ) from None
     return check_value(value, width)
+
+
+def _array(values: npt.ArrayLike, what: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidType(f"{what} must be an array of one type, not {shown(values)}") from None
+
+
+def _check_form(form: object) -> None:
+    if not isinstance(form, str):
+        raise InvalidType(f"form must be a str, not {shown(form)}")
+    if form not in FORMS:
+        raise InvalidValue(f"unknown form {shown(form)}; known: {', '.join(FORMS)}")
 
 
 def _form_of(text: str, bits: int) -> str:

@@ -8,7 +8,7 @@ one decides where the one before does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Any
@@ -84,6 +84,7 @@ def moment(value: Any) -> float:
 RULES: Registry[Rule] = Registry(
     "keep rule",
     {
+        "central": _plain("central"),
         "longest": _plain("longest"),
         "shortest": _plain("shortest"),
         "first": _plain("first"),
@@ -123,7 +124,7 @@ def parse_keep(text: str) -> Keep:
     ('source', 'date')
     >>> parse_keep("biggest")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    neardup.errors.UnknownName: unknown keep rule 'biggest'; known: first, last, ...
+    neardup.errors.UnknownName: unknown keep rule 'biggest'; known: central, first, ...
     """
     parts = [part.strip() for part in text.split(",")]
     none = "none" in parts
@@ -131,9 +132,17 @@ def parse_keep(text: str) -> Keep:
 
 
 def keep_order(
-    keep: Keep, ids: Sequence[str], lengths: npt.NDArray[np.int64], fields: dict[str, Sequence[Any]]
+    keep: Keep,
+    ids: Sequence[str],
+    lengths: npt.NDArray[np.int64],
+    fields: Mapping[str, Sequence[Any]],
+    *,
+    pairs: npt.NDArray[np.int64] | None = None,
+    fixed: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.int64]:
     """The documents' positions, the one to keep first.
+
+    *pairs* says in how many verified pairs each document is, for `central`; *fixed* ones come first.
 
     >>> keep_order(parse_keep("longest"), ["b", "a", "c"], np.array([5, 5, 9]), {}).tolist()
     [2, 1, 0]
@@ -144,6 +153,8 @@ def keep_order(
         if rule.field is not None and rule.score is not None:
             scores = np.fromiter((rule.score(value) for value in fields[rule.field]), np.float64, count)
             keys.append(-scores)
+        elif rule.name == "central":
+            keys.append(np.zeros(count, dtype=np.int64) if pairs is None else -pairs)
         elif rule.name in ("longest", "shortest"):
             keys.append(-lengths if rule.name == "longest" else lengths)
         else:
@@ -151,5 +162,6 @@ def keep_order(
             keys.append(-positions if rule.name == "last" else positions)
     by_id = np.empty(count, dtype=np.int64)
     by_id[np.array(sorted(range(count), key=ids.__getitem__), dtype=np.int64)] = np.arange(count)
+    first = [] if fixed is None else [~fixed]
     # The last key is the first that lexsort looks at.
-    return np.lexsort([by_id, *reversed(keys)])
+    return np.lexsort([by_id, *reversed(keys), *first])

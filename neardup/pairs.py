@@ -7,7 +7,7 @@ in no pair, not even with their like.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from neardup.fingerprints import Fingerprints, check_comparable
 MAX_WORDS = 16
 MAX_ROWS = 2**32 - 2
 
+Number = TypeVar("Number", np.uint64, np.int64)
 Prints = Fingerprints | npt.NDArray[np.uint64]
 
 
@@ -87,6 +88,42 @@ def join(
     return Pairs(*found)
 
 
+def join_batches(
+    prints: Prints,
+    radius: int,
+    other: Prints | None = None,
+    *,
+    size: int = 1 << 20,
+    threads: int | None = None,
+) -> Iterator[Pairs]:
+    """The pairs of `join`, in the same order, about *size* at a time: for answers larger than memory.
+
+    A batch never splits the pairs of one left row.
+
+    >>> import numpy as np
+    >>> [len(pairs) for pairs in join_batches(np.zeros(4, dtype=np.uint64), radius=0, size=2)]
+    [3, 2, 1]
+    """
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise InvalidType(f"size must be an integer, not {size!r}")
+    if size < 1:
+        raise InvalidValue(f"size must be at least 1, not {size}")
+    left = as_prints(prints)
+    radius, threads = check_radius(radius, left.bits), check_threads(threads)
+    right: tuple[npt.NDArray[np.uint64] | None, npt.NDArray[np.bool_] | None] = (None, None)
+    if other is not None:
+        own = as_prints(other)
+        check_comparable(left, own)
+        right = arrays(own)
+    stream = _native.PairStream(*arrays(left), *right, left.bits, radius, threads)
+    return _batches(stream, size.__index__())
+
+
+def _batches(stream: _native.PairStream, size: int) -> Iterator[Pairs]:
+    while len((pairs := Pairs(*stream.take(size))).left):
+        yield pairs
+
+
 def as_prints(prints: Prints) -> Fingerprints:
     """*prints* as Fingerprints; a plain array must be uint64, of shape (n,) or (n, words)."""
     if not isinstance(prints, Fingerprints):
@@ -115,24 +152,25 @@ def arrays(prints: Fingerprints) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np
     return unshared(prints.words), valid
 
 
-def unshared(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def unshared(words: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """*words*, copied unless it is read-only down to its owner.
 
     The core reads without the interpreter's lock, so memory that another thread may write is
     copied first; what is read-only (also bytes, Arrow buffers, read-only maps) is borrowed.
     """
-    owner: Any = words
+    owned: npt.NDArray[Number] = words.copy(order="C") if _shared(words) else np.ascontiguousarray(words)
+    return owned
+
+
+def _shared(owner: Any) -> bool:
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
-            return words.copy(order="C")
+            return True
         owner = owner.base
-    if owner is not None:
-        try:
-            if not memoryview(owner).readonly:
-                return words.copy(order="C")
-        except TypeError:
-            return words.copy(order="C")
-    return np.ascontiguousarray(words)
+    try:
+        return owner is not None and not memoryview(owner).readonly
+    except TypeError:
+        return True
 
 
 def check_radius(radius: int, bits: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from neardup.errors import InvalidValue, UnknownName
+from neardup.errors import InvalidValue, UnknownName, shown
 
 Part = TypeVar("Part")
 
@@ -30,12 +30,12 @@ class Registry(Generic[Part]):
         name, colon, argument = text.partition(":")
         if name not in self._rows:
             known = ", ".join(sorted(self._rows))
-            raise UnknownName(f"unknown {self.kind} {text!r}; known: {known}")
+            raise UnknownName(f"unknown {self.kind} {shown(text)}; known: {known}")
         try:
             return self._rows[name](argument) if colon else self._rows[name]()
         except TypeError:
             need = "takes no argument" if colon else "needs an argument"
-            raise InvalidValue(f"{self.kind} {text!r}: {name!r} {need}") from None
+            raise InvalidValue(f"{self.kind} {shown(text)}: {name!r} {need}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
@@ -45,3 +45,15 @@ class Registry(Generic[Part]):
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+def plain_number(argument: str, lowest: int, highest: int) -> int | None:
+    """The number from *lowest* to *highest* that *argument* writes in plain digits, or None.
+
+    >>> plain_number("3", 1, 9), plain_number("10", 1, 9), plain_number("٣", 1, 9)
+    (3, None, None)
+    """
+    if not argument.isascii() or not argument.isdigit() or len(argument) > len(str(highest)):
+        return None
+    number = int(argument)
+    return number if lowest <= number <= highest else None

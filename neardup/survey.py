@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,14 +86,22 @@ class Surveyor:
         fields: Sequence[str],
         frequencies: _native.Frequencies | None,
         threads: int | None,
+        begun: Documents | None = None,
     ) -> None:
         self.frequencies = frequencies
         self._scheme, self._fields, self._threads = scheme, list(fields), threads
         self._files: dict[str, int] = {}
         self._parts: list[tuple[Any, ...]] = []
+        self.count = 0
+        if begun is not None:
+            self._files = {name: number for number, name in enumerate(begun.files)}
+            kept = [begun.fields.column(name).combine_chunks() for name in self._fields]
+            self._parts.append((begun.ids, begun.lengths, begun.content, begun.informative, begun.file, kept))
+            self.count = len(begun)
 
     def add(self, batch: Batch) -> None:
         """Look at the documents of one batch."""
+        self.count += len(batch)
         recipe = self._scheme.recipe
         content, informative = _native.survey(
             recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
@@ -134,10 +142,3 @@ def _field(parts: list[Any]) -> pa.ChunkedArray:
         for part in parts
     ]
     return pa.chunked_array(texts, pa.string())
-
-
-def survey_all(batches: Iterator[Batch], surveyor: Surveyor) -> Documents:
-    """Survey every batch."""
-    for batch in batches:
-        surveyor.add(batch)
-    return surveyor.documents()

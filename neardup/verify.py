@@ -59,14 +59,14 @@ class Rule:
     contrast: int = 6000
     short: int = 28
     short_rare: int = 6500
-    long: int = 150
+    long: int = 140
     grey_middle: bool = False
-    middle_high: int = 9500
-    middle_words: int = 20
+    middle_high: int = 9600
+    middle_words: int = 40
     passage: int = 10
     gap: int = 3
     drop: int = 500
-    numbers: int = 64
+    numbers: int = 56
     siblings: int = 2
     slot: int = 16
 

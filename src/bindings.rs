@@ -1,6 +1,7 @@
 //! Python's view of the core: convert, let go of the interpreter, call the kernel, convert back.
 
 mod hamming;
+mod index;
 mod interrupt;
 mod survey;
 mod text;
@@ -12,11 +13,13 @@ use pyo3::prelude::*;
 // What Python raises, so that a caller catches one kind of error.
 pyo3::import_exception!(neardup.errors, InvalidType);
 pyo3::import_exception!(neardup.errors, InvalidValue);
+pyo3::import_exception!(neardup.errors, LimitReached);
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     hamming::register(module)?;
+    index::register(module)?;
     survey::register(module)?;
     text::register(module)?;
     verify::register(module)?;

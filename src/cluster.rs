@@ -36,40 +36,24 @@ pub fn stars<const W: usize>(
     job: &Job<'_>,
 ) -> Result<Stars, Stop> {
     let count = rows.len();
-    let mut result = Stars {
-        center: (0..count as u32).collect(),
-        distance: vec![0; count],
-    };
+    let mut result = Stars { center: (0..count as u32).collect(), distance: vec![0; count] };
     if count < 2 {
         return Ok(result);
     }
     let sample = Sample::new(rows.as_flattened(), W, bits);
-    let task = Task {
-        rows: count,
-        other: None,
-        words: W,
-        radius: job.radius,
-        recall: 1.0,
-        threads: job.threads,
-    };
+    let task = Task { rows: count, other: None, words: W, radius: job.radius, recall: 1.0, threads: job.threads };
     let plan = plan(&sample, &task, force);
     let bounded = Job {
         radius: job.radius,
         threads: job.threads,
         cancel: job.cancel,
-        budget: job
-            .budget
-            .min(count.saturating_mul(16).saturating_add(1 << 20)),
+        budget: job.budget.min(count.saturating_mul(16).saturating_add(1 << 20)),
         scratch: job.scratch,
         held: AtomicUsize::new(0),
     };
     // A quadratic plan is only worth its while when the walk itself would be as dear.
     let dear = plan.method == Method::Brute && count > 50_000;
-    let found = if dear {
-        Err(Stop::TooMany)
-    } else {
-        self_join(rows, &plan, &bounded)
-    };
+    let found = if dear { Err(Stop::TooMany) } else { self_join(rows, &plan, &bounded) };
     match found {
         Ok(found) => {
             let (values, pairs) = numbered(&found.pairs, &found.repeated);
@@ -101,21 +85,13 @@ fn follow<const W: usize>(
     job: &Job<'_>,
     result: &mut Stars,
 ) -> Result<(), Stop> {
-    let held = values
-        .rows(rows, None, job.threads, job.cancel)
-        .map_err(|_| Stop::Cancelled)?;
+    let held = values.rows(rows, None, job.threads, job.cancel).map_err(|_| Stop::Cancelled)?;
     let rank = ranks(rows.len(), order);
     let rank_of = |row: u32| rank.as_ref().map_or(row, |rank| rank[row as usize]);
     let count = values.values.len();
     // The row of each value that comes first, and the values in that order.
     let firsts: Vec<u32> = (0..count as u32)
-        .map(|value| {
-            held.of(value)
-                .iter()
-                .copied()
-                .min_by_key(|&row| rank_of(row))
-                .unwrap_or(0)
-        })
+        .map(|value| held.of(value).iter().copied().min_by_key(|&row| rank_of(row)).unwrap_or(0))
         .collect();
     let mut walk: Vec<u32> = (0..count as u32).collect();
     walk.sort_unstable_by_key(|&value| rank_of(firsts[value as usize]));
@@ -187,13 +163,7 @@ fn divide<const W: usize>(
     let mut center: Vec<u32> = (0..values.values.len() as u32).collect();
     let mut far = vec![0u32; values.values.len()];
     let all: Vec<u32> = (0..values.values.len() as u32).collect();
-    let mut walk = Walk {
-        values: &values.values,
-        bits,
-        job,
-        center: &mut center,
-        far: &mut far,
-    };
+    let mut walk = Walk { values: &values.values, bits, job, center: &mut center, far: &mut far };
     walk.group(all)?;
     for row in 0..rows.len() {
         let value = number[row] as usize;
@@ -249,14 +219,8 @@ impl<const W: usize> Walk<'_, W> {
     /// Give each member within the radius of a centre to the first such centre; the others.
     fn take(&mut self, centers: &[u32], members: &[u32]) -> Result<Vec<u32>, Stop> {
         let first = first_within(
-            &centers
-                .iter()
-                .map(|&value| self.values[value as usize])
-                .collect::<Vec<_>>(),
-            &members
-                .iter()
-                .map(|&value| self.values[value as usize])
-                .collect::<Vec<_>>(),
+            &centers.iter().map(|&value| self.values[value as usize]).collect::<Vec<_>>(),
+            &members.iter().map(|&value| self.values[value as usize]).collect::<Vec<_>>(),
             self.bits,
             self.job,
         )?;
@@ -267,8 +231,7 @@ impl<const W: usize> Walk<'_, W> {
             } else {
                 let center = centers[center as usize];
                 self.center[member as usize] = center;
-                self.far[member as usize] =
-                    distance(&self.values[center as usize], &self.values[member as usize]);
+                self.far[member as usize] = distance(&self.values[center as usize], &self.values[member as usize]);
             }
         }
         Ok(left)
@@ -301,11 +264,7 @@ fn first_within<const W: usize>(
         brute_first(centers, items, job, &mut first)?;
         return Ok(first);
     }
-    let budget = centers
-        .len()
-        .saturating_add(items.len())
-        .saturating_mul(32)
-        .saturating_add(1 << 20);
+    let budget = centers.len().saturating_add(items.len()).saturating_mul(32).saturating_add(1 << 20);
     let bounded = Job {
         radius: job.radius,
         threads: job.threads,
@@ -344,9 +303,7 @@ fn brute_first<const W: usize>(
     first: &mut [u32],
 ) -> Result<(), Stop> {
     const ITEMS: usize = 2048;
-    let planes: Vec<Vec<u64>> = (0..W)
-        .map(|word| centers.iter().map(|center| center[word]).collect())
-        .collect();
+    let planes: Vec<Vec<u64>> = (0..W).map(|word| centers.iter().map(|center| center[word]).collect()).collect();
     let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
     let size = items.len().div_ceil(job.threads).max(1);
     let inputs: Vec<_> = items.chunks(size).zip(first.chunks_mut(size)).collect();
@@ -359,13 +316,8 @@ fn brute_first<const W: usize>(
                 if open.is_empty() || job.cancel.is_set() {
                     break;
                 }
-                let own: Vec<Vec<u64>> = (0..W)
-                    .map(|word| {
-                        open.iter()
-                            .map(|&item| items[item as usize][word])
-                            .collect()
-                    })
-                    .collect();
+                let own: Vec<Vec<u64>> =
+                    (0..W).map(|word| open.iter().map(|&item| items[item as usize][word]).collect()).collect();
                 let own: Planes<'_, W> = std::array::from_fn(|word| &own[word][..]);
                 let run = start..(start + 256).min(centers.len());
                 pairs_between(&own, 0..open.len(), &planes, run, job.radius, &mut hits);
@@ -380,11 +332,7 @@ fn brute_first<const W: usize>(
             }
         }
     });
-    if job.cancel.is_set() {
-        Err(Stop::Cancelled)
-    } else {
-        Ok(())
-    }
+    if job.cancel.is_set() { Err(Stop::Cancelled) } else { Ok(()) }
 }
 
 /// Labels of connected components: the smallest row of each, for all rows.
@@ -403,9 +351,7 @@ pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<
         let (low, high) = (one.min(two), one.max(two));
         parent[high as usize] = low;
     }
-    (0..count as u32)
-        .map(|item| root(&mut parent, item))
-        .collect()
+    (0..count as u32).map(|item| root(&mut parent, item)).collect()
 }
 
 #[cfg(test)]
@@ -437,8 +383,7 @@ mod tests {
         let mut state = 1;
         let rows: Vec<[u64; 1]> = (0..3000)
             .map(|_| {
-                let mut row =
-                    [0xabcd, 0x1234_5678_9abc, u64::MAX][split_mix(&mut state) as usize % 3];
+                let mut row = [0xabcd, 0x1234_5678_9abc, u64::MAX][split_mix(&mut state) as usize % 3];
                 for _ in 0..split_mix(&mut state) % 7 {
                     row ^= 1 << (split_mix(&mut state) % 64);
                 }
@@ -454,11 +399,7 @@ mod tests {
                 let mut job = Job::new(radius, 2, &cancel);
                 job.budget = budget;
                 let stars = stars(&rows, &[u64::MAX], Some(&order), Force::Any, &job).unwrap();
-                assert_eq!(
-                    (stars.center, stars.distance),
-                    expected,
-                    "radius {radius}, budget {budget}"
-                );
+                assert_eq!((stars.center, stars.distance), expected, "radius {radius}, budget {budget}");
             }
         }
     }

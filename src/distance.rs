@@ -40,10 +40,7 @@ pub fn pairs_within<const W: usize>(
     hits: &mut Vec<[u32; 2]>,
 ) {
     for plane in planes {
-        assert!(
-            range.end <= plane.len() && range.start <= range.end,
-            "the range lies in the planes"
-        );
+        assert!(range.end <= plane.len() && range.start <= range.end, "the range lies in the planes");
     }
     #[cfg(target_arch = "x86_64")]
     match level() {
@@ -70,19 +67,14 @@ pub fn pairs_between<const W: usize>(
 ) {
     for (planes, range) in [(left, &rows), (right, &columns)] {
         for plane in planes {
-            assert!(
-                range.end <= plane.len() && range.start <= range.end,
-                "the range lies in the planes"
-            );
+            assert!(range.end <= plane.len() && range.start <= range.end, "the range lies in the planes");
         }
     }
     #[cfg(target_arch = "x86_64")]
     match level() {
         // SAFETY: the level says that the machine has the features; the ranges were checked above.
         Level::Avx512 => {
-            return unsafe {
-                crate::distance_avx512::pairs_between(left, rows, right, columns, radius, hits)
-            };
+            return unsafe { crate::distance_avx512::pairs_between(left, rows, right, columns, radius, hits) };
         }
         // SAFETY: the level says that the machine has the features the function asks for.
         Level::Avx2 => {
@@ -161,9 +153,7 @@ mod tests {
         let mut state = seed;
         (0..count)
             .map(|_| {
-                state = state
-                    .wrapping_mul(6364136223846793005)
-                    .wrapping_add(1442695040888963407);
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 // Few bits vary, so that many pairs are near.
                 (state >> 33) & 0x0101_0f0f_1111_0103
             })
@@ -186,17 +176,11 @@ mod tests {
                     let mut hits = Vec::new();
                     pairs_within(&planes, range.clone(), radius, &mut hits);
                     hits.sort_unstable();
-                    assert_eq!(
-                        hits, expected,
-                        "{name} {W} words, radius {radius}, {range:?}"
-                    );
+                    assert_eq!(hits, expected, "{name} {W} words, radius {radius}, {range:?}");
                     hits.clear();
                     pairs_between(&planes, 2..31, &planes, range.clone(), radius, &mut hits);
                     hits.sort_unstable();
-                    assert_eq!(
-                        hits, crossed,
-                        "{name} {W} words, radius {radius}, {range:?}"
-                    );
+                    assert_eq!(hits, crossed, "{name} {W} words, radius {radius}, {range:?}");
                 }
             }
         }

@@ -88,11 +88,7 @@ fn triangle<const W: usize, const R: usize>(
             if i + r >= end {
                 break;
             }
-            let after = if i + r >= j {
-                0xffu32 << (i + r + 1 - j)
-            } else {
-                0xff
-            };
+            let after = if i + r >= j { 0xffu32 << (i + r + 1 - j) } else { 0xff };
             let wanted = inside & after as __mmask8;
             let near = _mm512_mask_cmple_epu64_mask(wanted, measure(query, &columns), limit);
             if near != 0 {
@@ -163,11 +159,7 @@ fn sweep<const W: usize, const R: usize>(
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn broadcast<const W: usize, const R: usize>(
-    planes: &Planes<'_, W>,
-    i: usize,
-    end: usize,
-) -> [[__m512i; W]; R] {
+fn broadcast<const W: usize, const R: usize>(planes: &Planes<'_, W>, i: usize, end: usize) -> [[__m512i; W]; R] {
     let mut queries = [[_mm512_setzero_si512(); W]; R];
     for (r, query) in queries.iter_mut().enumerate() {
         let index = (i + r).min(end - 1);
@@ -183,10 +175,7 @@ fn broadcast<const W: usize, const R: usize>(
 fn measure<const W: usize>(query: &[__m512i; W], columns: &[__m512i; W]) -> __m512i {
     let mut sum = _mm512_popcnt_epi64(_mm512_xor_si512(query[0], columns[0]));
     for word in 1..W {
-        sum = _mm512_add_epi64(
-            sum,
-            _mm512_popcnt_epi64(_mm512_xor_si512(query[word], columns[word])),
-        );
+        sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(query[word], columns[word])));
     }
     sum
 }
@@ -218,11 +207,7 @@ fn load<const W: usize>(planes: &Planes<'_, W>, j: usize, inside: __mmask8) -> [
 
 #[inline(always)]
 fn lanes(count: usize) -> __mmask8 {
-    if count >= 8 {
-        0xff
-    } else {
-        ((1u32 << count) - 1) as __mmask8
-    }
+    if count >= 8 { 0xff } else { ((1u32 << count) - 1) as __mmask8 }
 }
 
 #[inline(always)]

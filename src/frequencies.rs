@@ -11,6 +11,8 @@ use crate::mix;
 use crate::simd;
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
+/// A bound that no machine reaches, below which no size overflows.
+pub const MOST_FEATURES: u64 = 1 << 40;
 const SHARDS: usize = 64;
 const ROWS: usize = 2;
 const MAGIC: &[u8; 8] = b"NDFREQ01";
@@ -241,6 +243,9 @@ impl Frequencies {
         let (sketched, documents, max_features, count) = (word(8), word(16), word(24), word(32));
         let data = &body[HEAD..];
         let size = if sketched == 1 { 4 } else { 12 };
+        if max_features > MOST_FEATURES {
+            return Err(damaged("it speaks of more features than there can be"));
+        }
         if sketched > 1 || count.checked_mul(size) != Some(data.len() as u64) {
             return Err(damaged("its length does not fit its count"));
         }
@@ -348,7 +353,6 @@ enum Lookup {
 /// Frequencies that no longer change, and the weights they give.
 pub struct Frozen {
     lookup: Lookup,
-    documents: u64,
     /// Up to this frequency a feature is rare and keeps its whole weight.
     knee: u32,
     /// What identifies the weights: the number of documents and every shared feature's count.
@@ -374,11 +378,7 @@ impl Frozen {
                 sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
             }),
         };
-        Frozen { lookup, documents, knee, digest }
-    }
-
-    pub fn documents(&self) -> u64 {
-        self.documents
+        Frozen { lookup, knee, digest }
     }
 
     pub fn knee(&self) -> u32 {

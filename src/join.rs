@@ -47,14 +47,7 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub fn new(radius: u32, threads: usize, cancel: &'a Cancel) -> Job<'a> {
-        Job {
-            radius,
-            threads,
-            cancel,
-            budget: usize::MAX,
-            scratch: 512 << 20,
-            held: AtomicUsize::new(0),
-        }
+        Job { radius, threads, cancel, budget: usize::MAX, scratch: 512 << 20, held: AtomicUsize::new(0) }
     }
 
     fn check(&self) -> Result<(), Stop> {
@@ -88,80 +81,45 @@ fn tables_of<const W: usize>(plan: &Plan) -> Vec<Table<W>> {
         .map(|words| {
             let mut mask = [0; W];
             mask[..words.len()].copy_from_slice(words);
-            Table {
-                key: Key::new(&mask),
-                mask,
-            }
+            Table { key: Key::new(&mask), mask }
         })
         .collect()
 }
 
 /// All pairs of `rows` within the radius.
-pub fn self_join<const W: usize>(
-    rows: &[[u64; W]],
-    plan: &Plan,
-    job: &Job<'_>,
-) -> Result<Found<W>, Stop> {
+pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) -> Result<Found<W>, Stop> {
     if plan.method == Method::Brute {
         let (unique, repeated) = collapse_by_sorting(rows);
-        return Ok(Found {
-            pairs: brute_self(&unique, job)?,
-            repeated,
-        });
+        return Ok(Found { pairs: brute_self(&unique, job)?, repeated });
     }
     let tables = tables_of::<W>(plan);
-    let mut found = Found {
-        pairs: Vec::new(),
-        repeated: Vec::new(),
-    };
+    let mut found = Found { pairs: Vec::new(), repeated: Vec::new() };
     let collapse = size_of_val(rows) <= COLLAPSE;
     let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
     let mut scratch = Vec::new();
-    let workers = run_table(
-        &chunks(&[rows], job.threads),
-        &tables,
-        0,
-        collapse,
-        &mut scratch,
-        job,
-    )?;
+    let workers = run_table(&chunks(&[rows], job.threads), &tables, 0, collapse, &mut scratch, job)?;
     for worker in workers {
         gather(worker, &mut found, &mut uniques, &tables, job)?;
     }
-    let slices: Vec<&[[u64; W]]> = if collapse {
-        uniques.iter().map(|chunk| &chunk[..]).collect()
-    } else {
-        vec![rows]
-    };
+    let slices: Vec<&[[u64; W]]> = if collapse { uniques.iter().map(|chunk| &chunk[..]).collect() } else { vec![rows] };
     let total: usize = slices.iter().map(|slice| size_of_val(*slice)).sum();
     if job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
         // Many tables of few rows: each thread takes whole tables.
         drop(scratch);
-        let workers = share(
-            job.threads,
-            tables.len() - 1,
-            Worker::<W>::default,
-            |worker, table| {
-                let mut scratch = std::mem::take(&mut worker.scratch);
-                worker.stop = worker.stop.take().or_else(|| {
-                    table_alone(&slices, &tables, table + 1, &mut scratch, worker, job).err()
-                });
-                worker.scratch = scratch;
-            },
-        );
+        let workers = share(job.threads, tables.len() - 1, Worker::<W>::default, |worker, table| {
+            let mut scratch = std::mem::take(&mut worker.scratch);
+            worker.stop = worker
+                .stop
+                .take()
+                .or_else(|| table_alone(&slices, &tables, table + 1, &mut scratch, worker, job).err());
+            worker.scratch = scratch;
+        });
         for worker in workers {
             gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
         }
     } else {
         for table in 1..tables.len() {
-            for worker in run_table(
-                &chunks(&slices, job.threads),
-                &tables,
-                table,
-                false,
-                &mut scratch,
-                job,
-            )? {
+            for worker in run_table(&chunks(&slices, job.threads), &tables, table, false, &mut scratch, job)? {
                 gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
             }
         }
@@ -195,44 +153,15 @@ fn cross_unique<const W: usize>(
     let mut pairs = Vec::new();
     for number in 0..tables.len() {
         let table = &tables[number];
-        let shape = Shape::of(
-            left.len() + right.len(),
-            size_of::<[u64; W]>(),
-            table.key.width,
-        );
+        let shape = Shape::of(left.len() + right.len(), size_of::<[u64; W]>(), table.key.width);
         let whole = 0..shape.parts;
-        let left_pieces = spread(
-            &chunks(&[left], job.threads),
-            table,
-            &shape,
-            &whole,
-            &mut left_scratch,
-            job,
-        )?;
-        let right_pieces = spread(
-            &chunks(&[right], job.threads),
-            table,
-            &shape,
-            &whole,
-            &mut right_scratch,
-            job,
-        )?;
-        let workers = share(
-            job.threads,
-            shape.parts,
-            Worker::<W>::default,
-            |worker, part| {
-                let own = (
-                    pieces_of(&left_scratch, &left_pieces, part),
-                    pieces_of(&right_scratch, &right_pieces, part),
-                );
-                worker.stop = worker.stop.take().or_else(|| {
-                    worker
-                        .cross_part(&own.0, &own.1, &tables, number, &shape, job)
-                        .err()
-                });
-            },
-        );
+        let left_pieces = spread(&chunks(&[left], job.threads), table, &shape, &whole, &mut left_scratch, job)?;
+        let right_pieces = spread(&chunks(&[right], job.threads), table, &shape, &whole, &mut right_scratch, job)?;
+        let workers = share(job.threads, shape.parts, Worker::<W>::default, |worker, part| {
+            let own = (pieces_of(&left_scratch, &left_pieces, part), pieces_of(&right_scratch, &right_pieces, part));
+            worker.stop =
+                worker.stop.take().or_else(|| worker.cross_part(&own.0, &own.1, &tables, number, &shape, job).err());
+        });
         for worker in workers {
             if let Some(stop) = worker.stop {
                 return Err(stop);
@@ -255,19 +184,13 @@ fn cross_unique<const W: usize>(
 pub fn collapse_by_sorting<const W: usize>(rows: &[[u64; W]]) -> (Vec<[u64; W]>, Vec<[u64; W]>) {
     let mut unique = rows.to_vec();
     unique.sort_unstable();
-    let repeated = unique
-        .chunk_by(|one, two| one == two)
-        .filter(|run| run.len() > 1)
-        .map(|run| run[0])
-        .collect();
+    let repeated = unique.chunk_by(|one, two| one == two).filter(|run| run.len() > 1).map(|run| run[0]).collect();
     unique.dedup();
     (unique, repeated)
 }
 
 fn planes_of<const W: usize>(rows: &[[u64; W]]) -> Vec<Vec<u64>> {
-    (0..W)
-        .map(|word| rows.iter().map(|row| row[word]).collect())
-        .collect()
+    (0..W).map(|word| rows.iter().map(|row| row[word]).collect()).collect()
 }
 
 fn views<const W: usize>(planes: &[Vec<u64>]) -> Planes<'_, W> {
@@ -277,10 +200,7 @@ fn views<const W: usize>(planes: &[Vec<u64>]) -> Planes<'_, W> {
 const ROWS: usize = 512;
 const COLUMNS: usize = 2048;
 
-fn brute_self<const W: usize>(
-    unique: &[[u64; W]],
-    job: &Job<'_>,
-) -> Result<Vec<[[u64; W]; 2]>, Stop> {
+fn brute_self<const W: usize>(unique: &[[u64; W]], job: &Job<'_>) -> Result<Vec<[[u64; W]; 2]>, Stop> {
     let planes = planes_of(unique);
     let planes = views::<W>(&planes);
     let total = unique.len();
@@ -308,22 +228,14 @@ fn brute_cross<const W: usize>(
         let rows = task * ROWS..((task + 1) * ROWS).min(left.len());
         for start in (0..right.len()).step_by(COLUMNS) {
             let columns = start..(start + COLUMNS).min(right.len());
-            pairs_between(
-                &left_planes,
-                rows.clone(),
-                &right_planes,
-                columns,
-                job.radius,
-                hits,
-            );
+            pairs_between(&left_planes, rows.clone(), &right_planes, columns, job.radius, hits);
             keep(hits, left, right)?;
         }
         Ok(())
     })
 }
 
-type Keep<'a, const W: usize> =
-    dyn FnMut(&mut Vec<[u32; 2]>, &[[u64; W]], &[[u64; W]]) -> Result<(), Stop> + 'a;
+type Keep<'a, const W: usize> = dyn FnMut(&mut Vec<[u32; 2]>, &[[u64; W]], &[[u64; W]]) -> Result<(), Stop> + 'a;
 
 fn brute<const W: usize>(
     tasks: usize,
@@ -334,9 +246,7 @@ fn brute<const W: usize>(
         if worker.stop.is_some() {
             return;
         }
-        let Worker {
-            hits, pairs, stop, ..
-        } = worker;
+        let Worker { hits, pairs, stop, .. } = worker;
         let mut keep = |hits: &mut Vec<[u32; 2]>, left: &[[u64; W]], right: &[[u64; W]]| {
             for [i, j] in hits.drain(..) {
                 pairs.push([left[i as usize], right[j as usize]]);
@@ -370,10 +280,7 @@ impl Shape {
     fn of(rows: usize, row: usize, width: u32) -> Shape {
         let wanted = (rows * row / PART).next_power_of_two().clamp(1, MAX_PARTS);
         let upper = wanted.trailing_zeros().min(width);
-        Shape {
-            parts: 1 << upper,
-            low: width - upper,
-        }
+        Shape { parts: 1 << upper, low: width - upper }
     }
 }
 
@@ -390,16 +297,10 @@ struct Piece {
     bounds: Vec<usize>,
 }
 
-fn pieces_of<'a, const W: usize>(
-    scratch: &'a [[u64; W]],
-    pieces: &[Piece],
-    part: usize,
-) -> Vec<&'a [[u64; W]]> {
+fn pieces_of<'a, const W: usize>(scratch: &'a [[u64; W]], pieces: &[Piece], part: usize) -> Vec<&'a [[u64; W]]> {
     pieces
         .iter()
-        .map(|piece| {
-            &scratch[piece.start + piece.bounds[part]..piece.start + piece.bounds[part + 1]]
-        })
+        .map(|piece| &scratch[piece.start + piece.bounds[part]..piece.start + piece.bounds[part + 1]])
         .filter(|slice| !slice.is_empty())
         .collect()
 }
@@ -496,12 +397,7 @@ fn spread_counted<const W: usize>(
     for counts in counts {
         let mut bounds = vec![0; shape.parts + 1];
         for part in 0..shape.parts {
-            bounds[part + 1] = bounds[part]
-                + if wanted.contains(&part) {
-                    counts[part]
-                } else {
-                    0
-                };
+            bounds[part + 1] = bounds[part] + if wanted.contains(&part) { counts[part] } else { 0 };
         }
         let length = bounds[shape.parts];
         pieces.push(Piece { start, bounds });
@@ -518,9 +414,7 @@ fn spread_counted<const W: usize>(
         inputs.push((*chunk, &piece.bounds, own));
         rest = others;
     }
-    each(inputs, |(chunk, bounds, own)| {
-        scatter(chunk, table, shape, wanted, bounds, own)
-    });
+    each(inputs, |(chunk, bounds, own)| scatter(chunk, table, shape, wanted, bounds, own));
     job.check()?;
     Ok(pieces)
 }
@@ -539,9 +433,7 @@ fn run_table<const W: usize>(
     let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
     let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, &shape));
     // Rows beyond the scratch budget are moved in several ranges of parts.
-    let sizes: Vec<usize> = (0..shape.parts)
-        .map(|part| counts.iter().map(|counts| counts[part]).sum())
-        .collect();
+    let sizes: Vec<usize> = (0..shape.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
     let limit = (job.scratch / size_of::<[u64; W]>()).max(1);
     let mut workers: Vec<Worker<W>> = Vec::new();
     let mut first = 0;
@@ -554,19 +446,10 @@ fn run_table<const W: usize>(
         let range = first..last;
         let pieces = spread_counted(chunks, &counts, table, &shape, &range, scratch, job)?;
         let scratch = &scratch[..];
-        let more = share(
-            job.threads,
-            range.len(),
-            Worker::<W>::default,
-            |worker, task| {
-                let own = pieces_of(scratch, &pieces, first + task);
-                worker.stop = worker.stop.take().or_else(|| {
-                    worker
-                        .part(&own, tables, number, &shape, collapse, job)
-                        .err()
-                });
-            },
-        );
+        let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
+            let own = pieces_of(scratch, &pieces, first + task);
+            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, &shape, collapse, job).err());
+        });
         workers.extend(more);
         first = last;
     }
@@ -606,14 +489,7 @@ fn table_alone<const W: usize>(
         start += slice.len();
     }
     for part in 0..shape.parts {
-        worker.part(
-            &pieces_of(scratch, &pieces, part),
-            tables,
-            number,
-            &shape,
-            false,
-            job,
-        )?;
+        worker.part(&pieces_of(scratch, &pieces, part), tables, number, &shape, false, job)?;
     }
     Ok(())
 }
@@ -642,12 +518,7 @@ fn gather<const W: usize>(
         job.check()?;
         let plan = plan_rest(&rows, None, &tables[number].mask, job);
         let inner = self_join(&rows, &plan, job)?;
-        found.pairs.extend(
-            inner
-                .pairs
-                .into_iter()
-                .filter(|[one, two]| first_sight(one, two, &tables[..number])),
-        );
+        found.pairs.extend(inner.pairs.into_iter().filter(|[one, two]| first_sight(one, two, &tables[..number])));
         if number == 0 {
             found.repeated.extend_from_slice(&inner.repeated);
         }
@@ -656,12 +527,7 @@ fn gather<const W: usize>(
 }
 
 /// A plan for rows that all agree in the bits of `mask`.
-fn plan_rest<const W: usize>(
-    rows: &[[u64; W]],
-    other: Option<&[[u64; W]]>,
-    mask: &[u64; W],
-    job: &Job<'_>,
-) -> Plan {
+fn plan_rest<const W: usize>(rows: &[[u64; W]], other: Option<&[[u64; W]]>, mask: &[u64; W], job: &Job<'_>) -> Plan {
     let free: Vec<u64> = mask.iter().map(|word| !word).collect();
     let sample = Sample::new(rows.as_flattened(), W, &free);
     let task = Task {
@@ -794,8 +660,7 @@ impl<const W: usize> Worker<W> {
             }
             let views = self.buckets.views();
             if range.len() > GIANT {
-                self.giants
-                    .push((number, range.map(|index| row(&views, index)).collect()));
+                self.giants.push((number, range.map(|index| row(&views, index)).collect()));
                 continue;
             }
             pairs_within(&views, range, job.radius, &mut self.hits);
@@ -808,8 +673,7 @@ impl<const W: usize> Worker<W> {
             }
         }
         self.emit(tables, number);
-        job.held
-            .fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+        job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
         job.check()
     }
 
@@ -831,12 +695,7 @@ impl<const W: usize> Worker<W> {
 
     /// Keep each row of a bucket once; remember those that were there more often.
     fn collapse(&mut self) {
-        let Buckets {
-            bounds,
-            planes,
-            total,
-            ..
-        } = &mut self.buckets;
+        let Buckets { bounds, planes, total, .. } = &mut self.buckets;
         let total = *total;
         let (mut start, mut kept) = (0, 0);
         for bucket in 0..bounds.len() - 1 {
@@ -899,20 +758,16 @@ impl<const W: usize> Worker<W> {
         self.others.fill(right, &tables[number].key, shape);
         let before = self.pairs.len();
         for bucket in 0..self.buckets.bounds.len() - 1 {
-            let rows =
-                self.buckets.bounds[bucket] as usize..self.buckets.bounds[bucket + 1] as usize;
-            let columns =
-                self.others.bounds[bucket] as usize..self.others.bounds[bucket + 1] as usize;
+            let rows = self.buckets.bounds[bucket] as usize..self.buckets.bounds[bucket + 1] as usize;
+            let columns = self.others.bounds[bucket] as usize..self.others.bounds[bucket + 1] as usize;
             if rows.is_empty() || columns.is_empty() {
                 continue;
             }
             let (one, two) = (self.buckets.views(), self.others.views());
             if rows.len() * columns.len() > GIANT * GIANT / 2 {
-                let gather = |views: &Planes<'_, W>, range: Range<usize>| {
-                    range.map(|index| row(views, index)).collect()
-                };
-                self.giant_pairs
-                    .push((gather(&one, rows), gather(&two, columns)));
+                let gather =
+                    |views: &Planes<'_, W>, range: Range<usize>| range.map(|index| row(views, index)).collect();
+                self.giant_pairs.push((gather(&one, rows), gather(&two, columns)));
                 continue;
             }
             pairs_between(&one, rows, &two, columns, job.radius, &mut self.hits);
@@ -923,8 +778,7 @@ impl<const W: usize> Worker<W> {
                 }
             }
         }
-        job.held
-            .fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+        job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
         job.check()
     }
 }
@@ -944,11 +798,7 @@ mod tests {
         let centre: [u64; W] = std::array::from_fn(|_| split_mix(&mut state));
         (0..count)
             .map(|index| {
-                let mut row = if index % 3 == 0 {
-                    std::array::from_fn(|_| split_mix(&mut state))
-                } else {
-                    centre
-                };
+                let mut row = if index % 3 == 0 { std::array::from_fn(|_| split_mix(&mut state)) } else { centre };
                 for _ in 0..split_mix(&mut state) % 6 {
                     let bit = split_mix(&mut state) as usize % (64 * W);
                     row[bit / 64] ^= 1 << (bit % 64);
@@ -982,20 +832,10 @@ mod tests {
             let rows = clustered::<W>(count, 11);
             let expected = expected(&rows, radius);
             let sample = Sample::new(rows.as_flattened(), W, &[u64::MAX; W]);
-            let task = Task {
-                rows: count,
-                other: None,
-                words: W,
-                radius,
-                recall: 1.0,
-                threads: 2,
-            };
+            let task = Task { rows: count, other: None, words: W, radius, recall: 1.0, threads: 2 };
             let mut forces = vec![Force::Any, Force::Brute, Force::Blocks];
             for blocks in 1..=radius + 1 {
-                forces.extend([
-                    Force::Cut { blocks, extra: 1 },
-                    Force::Cut { blocks, extra: 2 },
-                ]);
+                forces.extend([Force::Cut { blocks, extra: 1 }, Force::Cut { blocks, extra: 2 }]);
             }
             for force in forces {
                 for threads in [1, 3] {
@@ -1003,22 +843,13 @@ mod tests {
                     let cancel = Cancel::new();
                     let job = Job::new(radius, threads, &cancel);
                     let found = self_join(&rows, &plan, &job).unwrap();
-                    assert_eq!(
-                        ordered(found.pairs),
-                        expected,
-                        "{W} {count} {radius} {force:?}"
-                    );
+                    assert_eq!(ordered(found.pairs), expected, "{W} {count} {radius} {force:?}");
                     let (_, repeated) = collapse_by_sorting(&rows);
                     let mut got = found.repeated;
                     got.sort_unstable();
                     assert_eq!(got, repeated);
-                    let crossed =
-                        cross_join(&rows, &rows, &plan, &Job::new(radius, threads, &cancel))
-                            .unwrap();
-                    let distinct: Vec<_> = crossed
-                        .into_iter()
-                        .filter(|pair| pair[0] < pair[1])
-                        .collect();
+                    let crossed = cross_join(&rows, &rows, &plan, &Job::new(radius, threads, &cancel)).unwrap();
+                    let distinct: Vec<_> = crossed.into_iter().filter(|pair| pair[0] < pair[1]).collect();
                     assert_eq!(ordered(distinct), expected);
                 }
             }
@@ -1042,30 +873,13 @@ mod tests {
             rows.push([row]);
         }
         let sample = Sample::new(&[], 1, &[u64::MAX]);
-        let task = Task {
-            rows: rows.len(),
-            other: None,
-            words: 1,
-            radius: 3,
-            recall: 1.0,
-            threads: 2,
-        };
-        let plan = plan(
-            &sample,
-            &task,
-            Force::Cut {
-                blocks: 4,
-                extra: 1,
-            },
-        );
+        let task = Task { rows: rows.len(), other: None, words: 1, radius: 3, recall: 1.0, threads: 2 };
+        let plan = plan(&sample, &task, Force::Cut { blocks: 4, extra: 1 });
         let cancel = Cancel::new();
         let found = self_join(&rows, &plan, &Job::new(3, 2, &cancel)).unwrap();
         assert_eq!(ordered(found.pairs), expected(&rows, 3));
         let crossed = cross_join(&rows, &rows, &plan, &Job::new(3, 2, &cancel)).unwrap();
-        let distinct: Vec<_> = crossed
-            .into_iter()
-            .filter(|pair| pair[0] < pair[1])
-            .collect();
+        let distinct: Vec<_> = crossed.into_iter().filter(|pair| pair[0] < pair[1]).collect();
         assert_eq!(ordered(distinct), expected(&rows, 3));
     }
 
@@ -1073,20 +887,10 @@ mod tests {
     fn a_cancelled_join_stops() {
         let rows = clustered::<1>(5000, 3);
         let sample = Sample::new(rows.as_flattened(), 1, &[u64::MAX]);
-        let task = Task {
-            rows: 5000,
-            other: None,
-            words: 1,
-            radius: 3,
-            recall: 1.0,
-            threads: 2,
-        };
+        let task = Task { rows: 5000, other: None, words: 1, radius: 3, recall: 1.0, threads: 2 };
         let cancel = Cancel::new();
         cancel.set();
         let plan = plan(&sample, &task, Force::Blocks);
-        assert_eq!(
-            self_join(&rows, &plan, &Job::new(3, 2, &cancel)).err(),
-            Some(Stop::Cancelled)
-        );
+        assert_eq!(self_join(&rows, &plan, &Job::new(3, 2, &cancel)).err(), Some(Stop::Cancelled));
     }
 }

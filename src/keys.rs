@@ -38,26 +38,13 @@ impl Key {
             if mask == 0 {
                 continue;
             }
-            parts.push(Part {
-                word,
-                mask,
-                shift: width,
-            });
+            parts.push(Part { word, mask, shift: width });
             let mut left = mask;
             while left != 0 {
                 let down = left.trailing_zeros();
                 let length = (left >> down).trailing_ones();
-                let cut = if length == 64 {
-                    u64::MAX
-                } else {
-                    (1 << length) - 1
-                };
-                runs.push(Run {
-                    word,
-                    down,
-                    cut,
-                    up: width,
-                });
+                let cut = if length == 64 { u64::MAX } else { (1 << length) - 1 };
+                runs.push(Run { word, down, cut, up: width });
                 left &= !(cut << down);
                 width += length;
             }
@@ -94,12 +81,7 @@ impl Key {
     #[inline(always)]
     fn extract_runs<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
         for (run_number, run) in self.runs.iter().enumerate() {
-            let Run {
-                word,
-                down,
-                cut,
-                up,
-            } = *run;
+            let Run { word, down, cut, up } = *run;
             let word = word.min(W - 1);
             if run_number == 0 {
                 for (row, key) in rows.iter().zip(keys.iter_mut()) {
@@ -127,13 +109,7 @@ impl Key {
     fn extract_pext<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
         use std::arch::x86_64::_pext_u64;
         match self.parts[..] {
-            [
-                Part {
-                    word,
-                    mask,
-                    shift: _,
-                },
-            ] => {
+            [Part { word, mask, shift: _ }] => {
                 let word = word.min(W - 1);
                 for (row, key) in rows.iter().zip(keys.iter_mut()) {
                     *key = _pext_u64(row[word], mask) as u32;
@@ -142,9 +118,8 @@ impl Key {
             [first, second] => {
                 let (one, two) = (first.word.min(W - 1), second.word.min(W - 1));
                 for (row, key) in rows.iter().zip(keys.iter_mut()) {
-                    *key = (_pext_u64(row[one], first.mask)
-                        | (_pext_u64(row[two], second.mask) << second.shift))
-                        as u32;
+                    *key =
+                        (_pext_u64(row[one], first.mask) | (_pext_u64(row[two], second.mask) << second.shift)) as u32;
                 }
             }
             _ => {
@@ -173,20 +148,9 @@ mod tests {
 
     #[test]
     fn every_level_gives_the_same_keys() {
-        let rows: Vec<[u64; 2]> = (1..=100u64)
-            .map(|i| {
-                [
-                    i.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-                    i.wrapping_mul(i << 40 | 77),
-                ]
-            })
-            .collect();
-        for mask in [
-            [0xffff, 0],
-            [0x8421_8421_8421, 0x1111],
-            [0, 0xff00_00ff],
-            [0, 0],
-        ] {
+        let rows: Vec<[u64; 2]> =
+            (1..=100u64).map(|i| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i.wrapping_mul(i << 40 | 77)]).collect();
+        for mask in [[0xffff, 0], [0x8421_8421_8421, 0x1111], [0, 0xff00_00ff], [0, 0]] {
             let key = Key::new(&mask);
             let expected: Vec<u32> = rows.iter().map(|row| key.of(row)).collect();
             for name in ["scalar", "avx2", "avx512"] {

@@ -12,6 +12,7 @@ mod bindings;
 #[cfg(target_arch = "x86_64")]
 mod bytes;
 mod cluster;
+mod column;
 mod distance;
 #[cfg(target_arch = "x86_64")]
 mod distance_avx512;
@@ -19,6 +20,9 @@ mod features;
 mod foreign;
 mod frequencies;
 mod hash;
+mod ids;
+mod index;
+mod index_file;
 mod join;
 mod keys;
 mod mix;

@@ -27,11 +27,7 @@ impl Cancel {
     }
 
     pub fn check(&self) -> Result<(), Cancelled> {
-        if self.is_set() {
-            Err(Cancelled)
-        } else {
-            Ok(())
-        }
+        if self.is_set() { Err(Cancelled) } else { Ok(()) }
     }
 }
 
@@ -79,9 +75,7 @@ pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> V
         let work = &work;
         let mut inputs = inputs.into_iter();
         let first = inputs.next();
-        let helpers: Vec<_> = inputs
-            .map(|input| scope.spawn(move || work(input)))
-            .collect();
+        let helpers: Vec<_> = inputs.map(|input| scope.spawn(move || work(input))).collect();
         let mut results: Vec<T> = first.map(work).into_iter().collect();
         for helper in helpers {
             match helper.join() {
@@ -95,8 +89,7 @@ pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> V
 
 /// How many threads to use: as many as asked for, or as the machine has.
 pub fn thread_count(asked: Option<usize>) -> usize {
-    let count =
-        asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    let count = asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
     count.clamp(1, 256)
 }
 
@@ -123,7 +116,9 @@ pub fn drain<Piece, State: Send>(
         own
     };
     std::thread::scope(|scope| {
-        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+        // A system that has no more threads to give still gets the work done, with fewer.
+        let helpers: Vec<_> =
+            (1..threads).map_while(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok()).collect();
         let mut states = vec![run()];
         for helper in helpers {
             match helper.join() {

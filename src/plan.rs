@@ -127,12 +127,7 @@ impl Sample {
         } else {
             bits.sort_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
         }
-        Sample {
-            words,
-            rows,
-            bits,
-            uniform,
-        }
+        Sample { words, rows, bits, uniform }
     }
 
     fn len(&self) -> usize {
@@ -150,46 +145,24 @@ impl Sample {
         let mut keys: Vec<u64> = if bits <= 32 {
             let key = Key::new(mask);
             match self.words {
-                1 => self
-                    .rows
-                    .as_chunks::<1>()
-                    .0
-                    .iter()
-                    .map(|row| key.of(row).into())
-                    .collect(),
-                2 => self
-                    .rows
-                    .as_chunks::<2>()
-                    .0
-                    .iter()
-                    .map(|row| key.of(row).into())
-                    .collect(),
+                1 => self.rows.as_chunks::<1>().0.iter().map(|row| key.of(row).into()).collect(),
+                2 => self.rows.as_chunks::<2>().0.iter().map(|row| key.of(row).into()).collect(),
                 _ => self.masked(mask),
             }
         } else {
             self.masked(mask)
         };
         keys.sort_unstable();
-        let equal: f64 = keys
-            .chunk_by(|one, two| one == two)
-            .map(|run| run.len() as f64 * (run.len() as f64 - 1.0) / 2.0)
-            .sum();
+        let equal: f64 =
+            keys.chunk_by(|one, two| one == two).map(|run| run.len() as f64 * (run.len() as f64 - 1.0) / 2.0).sum();
         (equal / (count as f64 * (count as f64 - 1.0) / 2.0)).max(least)
     }
 
     fn masked(&self, mask: &[u64]) -> Vec<u64> {
-        let mix = |state: u64, word: u64| {
-            (state ^ word)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                .rotate_left(29)
-        };
+        let mix = |state: u64, word: u64| (state ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         self.rows
             .chunks_exact(self.words)
-            .map(|row| {
-                row.iter()
-                    .zip(mask)
-                    .fold(0, |state, (word, mask)| mix(state, word & mask))
-            })
+            .map(|row| row.iter().zip(mask).fold(0, |state, (word, mask)| mix(state, word & mask)))
             .collect()
     }
 }
@@ -213,14 +186,10 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
         Force::Sampling if task.recall < 1.0 => return sampling(sample, task).unwrap_or(brute),
         _ => {}
     }
-    let mut best = if force == Force::Any {
-        Some(brute.clone())
-    } else {
-        None
-    };
+    let mut best = if force == Force::Any { Some(brute.clone()) } else { None };
     // The model's cost orders the candidates; the few best are measured.
     let mut cuts: Vec<(f64, u32, u32)> = Vec::new();
-    for blocks in 1..=task.radius + 1 {
+    for blocks in (1..=task.radius + 1).rev() {
         for extra in 1..=6 {
             if let Some(cost) = modelled(sample, task, blocks, extra) {
                 cuts.push((cost, blocks, extra));
@@ -242,8 +211,9 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
     if task.recall < 1.0
         && force == Force::Any
         && let Some(plan) = sampling(sample, task)
-        && best.as_ref().is_none_or(|best| plan.seconds < best.seconds)
+        && best.as_ref().is_none_or(|best| plan.seconds < best.seconds / 2.0)
     {
+        // An exact answer for less than twice the cost is the better bargain.
         best = Some(plan);
     }
     best.unwrap_or(brute)
@@ -268,8 +238,7 @@ fn brute(task: &Task) -> Plan {
         blocks: Vec::new(),
         masks: Vec::new(),
         collision: 1.0,
-        seconds: (pairs_of(task) * (BRUTE + BRUTE_WORD * words) + rows_of(task) * 60.0 * words)
-            * 1e-9,
+        seconds: (pairs_of(task) * (BRUTE + BRUTE_WORD * words) + rows_of(task) * 60.0 * words) * 1e-9,
         bytes: (rows_of(task) * words * 16.0) as u64,
         recall: 1.0,
     }
@@ -324,11 +293,7 @@ fn blocks_plan(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<
             place * parts as usize / count
         } else {
             let (lap, step) = (place / parts as usize, place % parts as usize);
-            if lap.is_multiple_of(2) {
-                step
-            } else {
-                parts as usize - 1 - step
-            }
+            if lap.is_multiple_of(2) { step } else { parts as usize - 1 - step }
         };
         dealt[part][bit as usize / 64] |= 1 << (bit % 64);
     }
@@ -348,11 +313,7 @@ fn blocks_plan(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<
             masks.push(mask);
         });
         let bits = own.iter().flatten().map(|word| word.count_ones()).sum();
-        shown.push(Block {
-            bits,
-            radius,
-            parts,
-        });
+        shown.push(Block { bits, radius, parts });
     }
     Some(finished(sample, task, Method::Blocks, shown, masks, 1.0))
 }
@@ -368,17 +329,10 @@ fn finished(
     // Keys longer than needed only spread the rows thinner: three masks say how long is enough.
     let step = (masks.len() / 3).max(1);
     let rows = rows_of(task).max(2.0);
-    let mut width = (rows.log2() - BUCKET.log2())
-        .ceil()
-        .clamp(1.0, MAX_KEY as f64) as usize;
+    let mut width = (rows.log2() - BUCKET.log2()).ceil().clamp(1.0, MAX_KEY as f64) as usize;
     // More counters than eight for each row would cost more to clear than they save.
     let most = (rows.log2().ceil() as usize + 3).min(MAX_KEY);
-    let longest = masks
-        .iter()
-        .map(|mask| ones(mask))
-        .max()
-        .unwrap_or(0)
-        .min(most);
+    let longest = masks.iter().map(|mask| ones(mask)).max().unwrap_or(0).min(most);
     let mut collision;
     loop {
         let (mut sum, mut count) = (0.0, 0.0);
@@ -436,9 +390,7 @@ fn sampling(sample: &Sample, task: &Task) -> Option<Plan> {
     let most = (rows_of(task).max(2.0).log2().ceil() as usize + 1).min(MAX_KEY);
     for width in 1..=most.min(bits - radius) {
         seen *= (bits - radius - (width - 1)) as f64 / (bits - (width - 1)) as f64;
-        let tables = ((1.0 - task.recall).ln() / (1.0 - seen).ln())
-            .ceil()
-            .max(1.0);
+        let tables = ((1.0 - task.recall).ln() / (1.0 - seen).ln()).ceil().max(1.0);
         if tables > MAX_TABLES {
             break;
         }
@@ -455,11 +407,7 @@ fn sampling(sample: &Sample, task: &Task) -> Option<Plan> {
     let (seconds, width, tables) = best?;
     let masks = random_masks(sample, task.words, width, tables);
     let step = (tables / 3).max(1);
-    let measured: Vec<f64> = masks
-        .iter()
-        .step_by(step)
-        .map(|mask| sample.collision(mask))
-        .collect();
+    let measured: Vec<f64> = masks.iter().step_by(step).map(|mask| sample.collision(mask)).collect();
     let collision = measured.iter().sum::<f64>() / measured.len() as f64;
     Some(Plan {
         method: Method::Sampling,
@@ -505,11 +453,7 @@ pub fn split_mix(state: &mut u64) -> u64 {
 }
 
 pub fn choose(n: u32, k: u32) -> f64 {
-    (0..k.min(n))
-        .fold(1.0, |product, i| {
-            product * f64::from(n - i) / f64::from(i + 1)
-        })
-        .round()
+    (0..k.min(n)).fold(1.0, |product, i| product * f64::from(n - i) / f64::from(i + 1)).round()
 }
 
 fn choices(n: u32, k: u32, each: &mut impl FnMut(&[u32])) {
@@ -519,10 +463,7 @@ fn choices(n: u32, k: u32, each: &mut impl FnMut(&[u32])) {
     }
     loop {
         each(&chosen);
-        let Some(place) = (0..k as usize)
-            .rev()
-            .find(|&i| chosen[i] < n - k + i as u32)
-        else {
+        let Some(place) = (0..k as usize).rev().find(|&i| chosen[i] < n - k + i as u32) else {
             return;
         };
         chosen[place] += 1;
@@ -560,13 +501,7 @@ const SCAN_WORD: f64 = 0.12;
 const SCAN_BRUTE: f64 = 0.09;
 
 /// The tables with which one fingerprint is found among `rows`; none means: look at all.
-pub fn probes(
-    sample: &Sample,
-    rows: usize,
-    words: usize,
-    radius: u32,
-    most_tables: usize,
-) -> Vec<Probe> {
+pub fn probes(sample: &Sample, rows: usize, words: usize, radius: u32, most_tables: usize) -> Vec<Probe> {
     let count = rows as f64;
     let mut best: (f64, Vec<Probe>) = (count * SCAN_BRUTE * words as f64, Vec::new());
     let cap = ((count.max(2.0).log2() - 1.0).floor() as usize).clamp(4, 26);
@@ -574,14 +509,7 @@ pub fn probes(
         if blocks as usize > sample.bits.len() {
             break;
         }
-        let task = Task {
-            rows,
-            other: None,
-            words,
-            radius,
-            recall: 1.0,
-            threads: 1,
-        };
+        let task = Task { rows, other: None, words, radius, recall: 1.0, threads: 1 };
         let (cut, _) = cut_of(&task, blocks, 1);
         let widest = cut.iter().map(|part| part.0).max().unwrap_or(0);
         if widest > 4 {
@@ -593,11 +521,7 @@ pub fn probes(
                 place * blocks as usize / sample.bits.len()
             } else {
                 let (lap, step) = (place / blocks as usize, place % blocks as usize);
-                if lap.is_multiple_of(2) {
-                    step
-                } else {
-                    blocks as usize - 1 - step
-                }
+                if lap.is_multiple_of(2) { step } else { blocks as usize - 1 - step }
             };
             dealt[part][bit as usize / 64] |= 1 << (bit % 64);
         }
@@ -647,14 +571,7 @@ mod tests {
         for radius in 0..8 {
             for blocks in 1..=radius + 1 {
                 for extra in 1..4 {
-                    let task = Task {
-                        rows: 3000,
-                        other: None,
-                        words: 1,
-                        radius,
-                        recall: 1.0,
-                        threads: 1,
-                    };
+                    let task = Task { rows: 3000, other: None, words: 1, radius, recall: 1.0, threads: 1 };
                     let plan = plan(&sample, &task, Force::Cut { blocks, extra });
                     for _ in 0..200 {
                         let mut difference = 0u64;
@@ -674,14 +591,7 @@ mod tests {
     #[test]
     fn few_rows_are_compared_one_by_one_and_many_in_tables() {
         let few = uniform(300, 1);
-        let task = |rows| Task {
-            rows,
-            other: None,
-            words: 1,
-            radius: 3,
-            recall: 1.0,
-            threads: 2,
-        };
+        let task = |rows| Task { rows, other: None, words: 1, radius: 3, recall: 1.0, threads: 2 };
         let sample = Sample::new(&few, 1, &[u64::MAX]);
         assert_eq!(plan(&sample, &task(300), Force::Any).method, Method::Brute);
         let many = uniform(200_000, 1);
@@ -695,22 +605,8 @@ mod tests {
         // The low 16 bits never vary: a block made of them would hold everything.
         let data: Vec<u64> = uniform(20_000, 1).iter().map(|word| word << 16).collect();
         let sample = Sample::new(&data, 1, &[u64::MAX]);
-        let task = Task {
-            rows: 20_000,
-            other: None,
-            words: 1,
-            radius: 3,
-            recall: 1.0,
-            threads: 1,
-        };
-        let plan = plan(
-            &sample,
-            &task,
-            Force::Cut {
-                blocks: 4,
-                extra: 1,
-            },
-        );
+        let task = Task { rows: 20_000, other: None, words: 1, radius: 3, recall: 1.0, threads: 1 };
+        let plan = plan(&sample, &task, Force::Cut { blocks: 4, extra: 1 });
         for mask in &plan.masks {
             assert!((mask[0] >> 16).count_ones() >= 10, "{mask:x?}");
         }

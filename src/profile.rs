@@ -6,8 +6,7 @@ use crate::recipe::{Recipe, Scratch};
 use crate::unicode::{CJK, Table};
 
 /// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
-const COMMON: [u32; 24] =
-    [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
+const COMMON: [u32; 24] = [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
 
 /// Nobody else has it; only few do; from here on many do, one more for each doubling.
 const ALONE: u8 = 0;
@@ -90,9 +89,9 @@ impl Profile {
             },
         };
         let counted = recipe.counted(text, scratch);
-        profile.features.extend(
-            counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, class(feature.hash))),
-        );
+        profile
+            .features
+            .extend(counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, class(feature.hash))));
         profile.features.sort_unstable();
         for feature in &profile.features {
             let weight = feature.weight();

@@ -26,20 +26,14 @@ impl<const W: usize> Values<W> {
         let slots = (most.max(8) * 2).next_power_of_two();
         let state = RandomState::new();
         let keys = [state.hash_one(1u8) | 1, state.hash_one(2u8)];
-        Values {
-            values: Vec::new(),
-            slots: vec![EMPTY; slots],
-            filter: vec![0; (slots / 8).max(1)],
-            keys,
-        }
+        Values { values: Vec::new(), slots: vec![EMPTY; slots], filter: vec![0; (slots / 8).max(1)], keys }
     }
 
     #[inline(always)]
     fn hash(&self, value: &[u64; W]) -> u64 {
         let mut state = self.keys[1];
         for word in value {
-            let product =
-                u128::from(state ^ word) * u128::from(self.keys[0] ^ 0x9e37_79b9_7f4a_7c15);
+            let product = u128::from(state ^ word) * u128::from(self.keys[0] ^ 0x9e37_79b9_7f4a_7c15);
             state = (product as u64) ^ (product >> 64) as u64;
         }
         let product = u128::from(state) * u128::from(self.keys[0]);
@@ -94,11 +88,8 @@ impl<const W: usize> Values<W> {
         cancel: &Cancel,
     ) -> Result<Rows, Cancelled> {
         let size = rows.len().div_ceil(threads).max(4096);
-        let chunks: Vec<(usize, &[[u64; W]])> = rows
-            .chunks(size)
-            .enumerate()
-            .map(|(chunk, rows)| (chunk * size, rows))
-            .collect();
+        let chunks: Vec<(usize, &[[u64; W]])> =
+            rows.chunks(size).enumerate().map(|(chunk, rows)| (chunk * size, rows)).collect();
         let found = each(chunks, |(start, chunk)| {
             let mut found = Vec::new();
             for (index, row) in chunk.iter().enumerate() {
@@ -151,10 +142,7 @@ pub struct Pair {
 }
 
 /// Numbered pairs of values, each once.
-pub fn numbered<const W: usize>(
-    pairs: &[[[u64; W]; 2]],
-    repeated: &[[u64; W]],
-) -> (Values<W>, Vec<[u32; 3]>) {
+pub fn numbered<const W: usize>(pairs: &[[[u64; W]; 2]], repeated: &[[u64; W]]) -> (Values<W>, Vec<[u32; 3]>) {
     let mut values = Values::with_room(pairs.len() * 2 + repeated.len());
     let mut numbered: Vec<[u32; 3]> = pairs
         .iter()
@@ -179,15 +167,9 @@ pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
     }
     // Cut at sampled values, sort the pieces side by side.
     let pieces = threads * 4;
-    let mut sample: Vec<Pair> = pairs
-        .iter()
-        .step_by(pairs.len() / (pieces * 16))
-        .copied()
-        .collect();
+    let mut sample: Vec<Pair> = pairs.iter().step_by(pairs.len() / (pieces * 16)).copied().collect();
     sample.sort_unstable();
-    let cuts: Vec<Pair> = (1..pieces)
-        .map(|piece| sample[piece * sample.len() / pieces])
-        .collect();
+    let cuts: Vec<Pair> = (1..pieces).map(|piece| sample[piece * sample.len() / pieces]).collect();
     let mut parts: Vec<Vec<Pair>> = vec![Vec::new(); pieces];
     for pair in pairs.drain(..) {
         parts[cuts.partition_point(|cut| *cut <= pair)].push(pair);
@@ -214,9 +196,7 @@ mod tests {
     fn rows_of_a_value_come_in_order() {
         let (values, pairs) = numbered(&[[[5u64], [7]], [[7], [5]]], &[[9]]);
         assert_eq!(pairs.len(), 1);
-        let rows = values
-            .rows(&[[9], [5], [1], [9], [7], [5]], None, 2, &Cancel::new())
-            .unwrap();
+        let rows = values.rows(&[[9], [5], [1], [9], [7], [5]], None, 2, &Cancel::new()).unwrap();
         let of = |value| rows.of(values.find(&[value]).unwrap()).to_vec();
         assert_eq!((of(5), of(7), of(9)), (vec![1, 5], vec![4], vec![0, 3]));
         assert_eq!(values.find(&[1]), None);
@@ -225,11 +205,7 @@ mod tests {
     #[test]
     fn pairs_are_sorted_the_same_by_any_number_of_threads() {
         let pairs: Vec<Pair> = (0..100_000u32)
-            .map(|i| Pair {
-                left: i.wrapping_mul(2_654_435_761) % 1000,
-                right: i,
-                distance: 1,
-            })
+            .map(|i| Pair { left: i.wrapping_mul(2_654_435_761) % 1000, right: i, distance: 1 })
             .collect();
         assert_eq!(sort_pairs(pairs.clone(), 1), sort_pairs(pairs, 3));
     }

@@ -36,9 +36,7 @@ pub fn set_level(name: &str) -> Result<(), String> {
         Some(level) => level.min(detected()) as u8,
         None if name.is_empty() => UNREAD,
         None => {
-            return Err(format!(
-                "unknown SIMD level {name:?}; known: scalar, avx2, avx512"
-            ));
+            return Err(format!("unknown SIMD level {name:?}; known: scalar, avx2, avx512"));
         }
     };
     CURRENT.store(value, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 /// Unicode 18.0.0: how far the lower case of a code point, or of its NFKC, is away.
 #[rustfmt::skip]
-pub const DELTAS: [i32; 250] = [
+pub static DELTAS: [i32; 250] = [
     0, -42561, -42343, -42342, -42319, -42315, -42308, -42307,
     -42305, -42282, -42280, -42261, -42258, -35384, -35332, -10815,
     -10783, -10782, -10780, -10749, -10743, -10727, -8383, -8262,
@@ -39,7 +39,7 @@ pub const DELTAS: [i32; 250] = [
 
 /// Runs of code points alike: the first one, and the flags, combining class and deltas of all.
 #[rustfmt::skip]
-pub const RUNS: [(u32, u32); 4394] = [
+pub static RUNS: [(u32, u32); 4394] = [
     (0x0, 0x0), (0x27, 0x80), (0x28, 0x0), (0x2e, 0x80), (0x2f, 0x0), (0x30, 0x1), (0x3a, 0x80), (0x3b, 0x0),
     (0x41, 0x36360041), (0x5b, 0x0), (0x5e, 0x80), (0x5f, 0x1), (0x60, 0x80), (0x61, 0x41), (0x7b, 0x0), (0xa8, 0x90),
     (0xa9, 0x0), (0xaa, 0x51), (0xab, 0x0), (0xad, 0x88), (0xae, 0x0), (0xaf, 0x90), (0xb0, 0x0), (0xb2, 0x1f000001),

@@ -201,9 +201,8 @@ pub fn judge<'a>(
 
 /// The numbers of one text that the other has not, also not joined: of the side that has fewer.
 fn other_numbers(left: &Profile, right: &Profile) -> u64 {
-    let missing = |own: &[u64], other: &[u64]| {
-        own.iter().filter(|number| other.binary_search(number).is_err()).count() as u64
-    };
+    let missing =
+        |own: &[u64], other: &[u64]| own.iter().filter(|number| other.binary_search(number).is_err()).count() as u64;
     missing(&left.numbers, &right.joined).min(missing(&right.numbers, &left.joined))
 }
 

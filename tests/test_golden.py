@@ -1,4 +1,4 @@
-"""Every output of the five original programs, through neardup.compat. The head of a file says how it was made.
+"""Every output of the five original programs, through neardup.compat; each file says how it was made.
 
 Where the original is right we give what it gives. Where it is wrong we do what docs/compat says, and the case
 asserts that: see the functions that look at `error`, `panic` or a digit that is none.

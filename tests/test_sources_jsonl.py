@@ -190,7 +190,7 @@ def test_blocks_hold_every_byte_whatever_the_chunks(chunks, limit):
         assert block.line == len(seen) + 1
         assert block.offset == sum(len(line) + 1 for line in lines[: len(seen)])
         if isinstance(block, Block):
-            seen += block.lines()
+            seen += block.lines
         else:
             assert block.length == len(lines[len(seen)]) > limit
             seen.append(lines[len(seen)])

@@ -136,13 +136,13 @@ def main() -> None:
         f"/// Unicode {ucd.unidata_version}: how far the lower case of a code point, or of its NFKC, is away."
     )
     print("#[rustfmt::skip]")
-    print(f"pub const DELTAS: [i32; {len(deltas)}] = [")
+    print(f"pub static DELTAS: [i32; {len(deltas)}] = [")
     _rows([f"{delta}" for delta in deltas])
     print("];")
     print()
     print("/// Runs of code points alike: the first one, and the flags, combining class and deltas of all.")
     print("#[rustfmt::skip]")
-    print(f"pub const RUNS: [(u32, u32); {len(runs)}] = [")
+    print(f"pub static RUNS: [(u32, u32); {len(runs)}] = [")
     _rows([f"({code:#x}, {entry:#x})" for code, entry in runs])
     print("];")
 

@@ -6,16 +6,19 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
 from neardup import hashes
+from neardup.clusters import groups
 from neardup.distances import distance
 from neardup.errors import InvalidType, InvalidValue
-from neardup.fingerprints import format
+from neardup.fingerprints import Fingerprints, format
+from neardup.pairs import join
 from neardup.schemes import scheme
 
 __all__ = [
@@ -156,7 +159,7 @@ def group_articles_by_similarity(
     texts = [_field(given[at], "sim_hash") for at in newest_first]
     if len(set(ids)) < 2:  # nothing to compare, so the original looks at no fingerprint
         return [ArticleGroup("cluster-1", ids[0], ids[:1], 0)] if ids else []
-    stars = greedy_stars([_fingerprint(text) for text in texts], ids, threshold)
+    prints = Fingerprints.of(map(_fingerprint, texts), BITS)
     return [
         ArticleGroup(
             f"cluster-{number}",
@@ -164,23 +167,32 @@ def group_articles_by_similarity(
             [ids[row] for row in rows],
             sum(distances) / len(distances) if distances else 0,
         )
-        for number, (rows, distances) in enumerate(stars, 1)
+        for number, (rows, distances) in enumerate(_stars(prints, ids, threshold), 1)
     ]
 
 
-def greedy_stars(prints, ids, threshold):
-    assigned = set()
-    for center, value in enumerate(prints):
-        if ids[center] in assigned:
-            continue
-        assigned.add(ids[center])
-        rows, distances = [center], []
-        for row in range(center + 1, len(prints)):
-            if ids[row] not in assigned and (far := distance(value, prints[row])) <= threshold:
-                assigned.add(ids[row])
-                rows.append(row)
-                distances.append(far)
-        yield rows, distances
+def _stars(prints: Fingerprints, ids: list[Any], threshold: float) -> Iterator[tuple[list[int], list[int]]]:
+    """The rows of each group, its centre first, and the distances of the others to it."""
+    radius = min(math.floor(threshold), BITS)
+    if len(set(ids)) == len(ids) and radius >= 0:
+        found = groups(prints, radius)
+        distances = iter(found.distance.tolist())
+        for rows in found:
+            yield rows, [next(distances) for _ in rows[1:]]
+        return
+    # Two articles with one id: whichever comes first into a group keeps the other out of all.
+    near: dict[int, list[tuple[int, int]]] = {}
+    for left, right, far in join(prints, radius) if radius >= 0 else ():
+        near.setdefault(left, []).append((right, far))
+    taken = set()
+    for center, name in enumerate(ids):
+        if name not in taken:
+            taken.add(name)
+            members = [(row, far) for row, far in near.get(center, ()) if ids[row] not in taken]
+            first = {ids[row]: (row, far) for row, far in reversed(members)}
+            taken.update(first)
+            chosen = sorted(first.values())
+            yield [center, *(row for row, _ in chosen)], [far for _, far in chosen]
 
 
 # --- what comes from outside -----------------------------------------------------------------------------

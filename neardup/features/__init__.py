@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from neardup.errors import InvalidValue
+from neardup.errors import InvalidValue, shown
 from neardup.features.ballots import ABSTAIN, SIMHASH_1, SIMHASH_2, Ballot
 from neardup.features.shingles import char_shingles, clean_set, tokens, word_shingles
-from neardup.registry import Registry
+from neardup.registry import Registry, plain_number
 
 MAX_RUN = 64
 
@@ -67,9 +67,11 @@ WEIGHTS = _rows(
 
 def _counted(name: str, summary: str) -> Callable[[str], Part]:
     def part(argument: str) -> Part:
-        if not argument.isascii() or not argument.isdigit() or not 1 <= int(argument) <= MAX_RUN:
-            raise InvalidValue(f"features '{name}:{argument}': write {name}:N with N from 1 to {MAX_RUN}")
-        return Part(f"{name}:{int(argument)}", summary.replace("N", argument))
+        number = plain_number(argument, 1, MAX_RUN)
+        if number is None:
+            given = shown(f"{name}:{argument}")
+            raise InvalidValue(f"features {given}: write {name}:N with N from 1 to {MAX_RUN}")
+        return Part(f"{name}:{number}", summary.replace("N", argument))
 
     return part
 

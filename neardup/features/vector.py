@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, LimitReached
 
 _STEPS = 1 << 20  # the largest number of a vector becomes this integer
 _MAX_NUMBERS = 1 << 22  # 2**20 x 2**11 x 2**22 stays below 2**53
+_MAX_CELLS = 1 << 28  # of a matrix of projections: 2 GB
 _BATCH = 4096
 
 
@@ -43,14 +44,22 @@ def fingerprint_vectors(
     (True, [True, True, False])
     """
     try:
-        block = np.asarray(vectors, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(vectors)
+        if given.dtype.kind not in "fiubO":
+            raise TypeError
+        block = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidType(
             f"vectors must be a two-dimensional array of numbers, not {type(vectors).__name__}"
         ) from None
     if block.ndim != 2 or not 1 <= block.shape[1] <= _MAX_NUMBERS:
         raise InvalidValue(
             f"vectors must have shape (n, numbers) with 1 to {_MAX_NUMBERS} numbers, not {block.shape}"
+        )
+    if block.shape[1] * bits > _MAX_CELLS:
+        raise LimitReached(
+            f"{block.shape[1]} numbers times {bits} bits need more than {_MAX_CELLS} projections; "
+            "ask for fewer bits"
         )
     words = np.zeros((len(block), (bits + 63) // 64), dtype=np.uint64)
     valid = np.zeros(len(block), dtype=bool)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
+from neardup.files import check_path
 from neardup.registry import Registry
 from neardup.schemes.files import read, to_toml, write
 from neardup.schemes.model import Scheme
@@ -124,11 +125,10 @@ def scheme(name: str | os.PathLike[str] | Scheme, /, **overrides: Any) -> Scheme
     if isinstance(name, Scheme):
         return replace(name, **overrides)
     if not isinstance(name, (str, os.PathLike)):
-        raise InvalidType(f"a scheme is given by name, file or value, not {name!r}")
-    shown = os.fspath(name)
+        raise InvalidType(f"a scheme is given by name, file or value, not {shown(name)}")
     if isinstance(name, str) and name.partition(":")[0] in SCHEMES:
         return replace(SCHEMES.part(name), **overrides)
-    if isinstance(name, os.PathLike) or os.sep in shown or os.path.isfile(shown):
+    if isinstance(name, os.PathLike) or os.sep in name or os.path.isfile(name):
         key = overrides.pop("key", None)
-        return replace(read(shown, key), **overrides)
-    return SCHEMES.part(shown)
+        return replace(read(check_path(name), key), **overrides)
+    return SCHEMES.part(name)

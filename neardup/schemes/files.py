@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from neardup import _native
 from neardup.errors import DamagedFile, InvalidValue, SchemeMismatch
-from neardup.files import atomic_file
+from neardup.files import atomic_file, check_path
 from neardup.schemes.model import FORMAT, Scheme
 
 if sys.version_info >= (3, 11):
@@ -54,7 +54,7 @@ def write(scheme: Scheme, path: str | os.PathLike[str]) -> None:
 
 def read(path: str | os.PathLike[str], key: str | None = None) -> Scheme:
     """The scheme of a file; *key* is the secret of a keyed one."""
-    shown = os.fspath(path)
+    shown = check_path(path)
     with open(path, "rb") as file:
         data = file.read()
     table = None

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
@@ -20,15 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue, NeardupError
+from neardup.errors import InvalidType, InvalidValue, NeardupError, shown
 from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part, ballots
 from neardup.features.vector import fingerprint_vectors
 from neardup.fingerprints import FORMS, Fingerprints, check_bits
 from neardup.hashes import HASHES
+from neardup.registry import plain_number
 from neardup.schemes.selections import SELECTIONS, Select
 
 FORMAT: Final = 1  # raised when the same fields begin to mean other bits
 BATCH: Final = 10_000
+MAX_THREADS: Final = 1024
+MAX_FEATURES: Final = 1 << 40
 CHOICES: Final = {
     "digest_slice": ("first", "last"),
     "bit_order": ("little", "big"),
@@ -89,27 +92,27 @@ class Scheme:
         for item in fields(self):
             value = getattr(self, item.name)
             if item.name not in ("bits", "key", "frequencies") and not isinstance(value, str):
-                raise InvalidType(f"scheme {self.name!r}: {item.name} must be a str, not {value!r}")
+                raise InvalidType(f"scheme {shown(self.name)}: {item.name} must be a str, not {shown(value)}")
         try:
             self._check()
         except NeardupError as error:
-            raise type(error)(f"scheme {self.name!r}: {error}") from None
+            raise type(error)(f"scheme {shown(self.name)}: {error}") from None
 
     def _check(self) -> None:
         check_bits(self.bits)
         for name, choices in CHOICES.items():
             value = getattr(self, name)
             if value not in choices:
-                raise InvalidValue(f"{name} {value!r} is none of: {', '.join(choices)}")
+                raise InvalidValue(f"{name} {shown(value)} is none of: {', '.join(choices)}")
         if not self.name or not self.name.isprintable():
-            raise InvalidValue(f"the name {self.name!r} must be printable text")
+            raise InvalidValue(f"the name {shown(self.name)} must be printable text")
         features = FEATURES.part(self.features)
         NORMALIZATIONS.part(self.normalize)
         WEIGHTS.part(self.weights)
         if features.name == "vector":
             _seed_of(self.hash)
         elif self.hash.startswith("projection"):
-            raise InvalidValue(f"hash {self.hash!r} is for vectors; use features='vector' with it")
+            raise InvalidValue(f"hash {shown(self.hash)} is for vectors; use features='vector' with it")
         else:
             row = HASHES.part(self.hash)
             if row.bits is not None and row.bits < self.bits:
@@ -119,10 +122,12 @@ class Scheme:
             if row.keyed != (self.key is not None):
                 need = "needs a secret; pass key=..." if row.keyed else "takes no key"
                 raise InvalidValue(f"hash {self.hash!r} {need}")
-        if self.key is not None and (not isinstance(self.key, str) or len(self.key) < 8):
-            raise InvalidValue("the key must be a str of 8 characters or more")
+        if self.key is not None and not _is_key(self.key):
+            raise InvalidValue("the key must be a str of 8 characters or more, without lone surrogates")
         if self.select != "sign":
             _selection(self.select, self.bits)
+        if self.frequencies is not None and not isinstance(self.frequencies, _native.Frequencies):
+            raise InvalidType(f"frequencies must come from fit, not be {shown(self.frequencies)}")
         if self.frequencies is not None and self.weights != "log-df":
             raise InvalidValue(f"weights {self.weights!r} use no document frequencies; use log-df")
 
@@ -259,8 +264,7 @@ class Scheme:
 
         Uses all cores unless *threads* says how many.
         """
-        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
-            raise InvalidValue(f"threads must be a positive integer, not {threads!r}")
+        threads = check_threads(threads)
         if self.features == "vector":
             words, valid = fingerprint_vectors(documents, self.bits, _seed_of(self.hash))
             return Fingerprints(words, bits=self.bits, valid=valid, digest=self.digest)
@@ -291,10 +295,8 @@ class Scheme:
         The table is exact up to *max_features* different features (33,554,432 unless said; about
         0.7 GB); beyond that it is a sketch of fixed size that may say too much, never too little.
         """
-        if max_features is not None and (
-            isinstance(max_features, bool) or not isinstance(max_features, int) or max_features < 1
-        ):
-            raise InvalidValue(f"max_features must be a positive integer, not {max_features!r}")
+        if max_features is not None and not _is_whole(max_features, MAX_FEATURES):
+            raise InvalidValue(f"max_features must be from 1 to {MAX_FEATURES}, not {shown(max_features)}")
         table = _native.Frequencies() if max_features is None else _native.Frequencies(max_features)
         for batch in batches(documents):
             self.count(batch, table, threads=threads)
@@ -307,10 +309,14 @@ class Scheme:
             raise InvalidValue(
                 f"scheme {self.name!r} has weights {self.weights!r}, which use no document frequencies"
             )
-        if isinstance(batch, list):
-            self.recipe.count_strings(batch, table, threads)
-        else:
-            self.recipe.count_arrow(arrow_chunk(batch), table, threads)
+        if not isinstance(table, _native.Frequencies) or table is self.frequencies:
+            raise InvalidType(f"count into a new Frequencies table, not {shown(table)}")
+        threads = check_threads(threads)
+        for part in [batch] if isinstance(batch, list) else batches(batch):
+            if isinstance(part, list):
+                self.recipe.count_strings(part, table, threads)
+            else:
+                self.recipe.count_arrow(arrow_chunk(part), table, threads)
 
     def __add__(self, other: Scheme) -> Scheme:
         """Two schemes fitted on parts of a collection, as if fitted on the whole."""
@@ -383,22 +389,48 @@ def _text(value: object) -> str:
 
 
 def _seed_of(hash: str) -> int:
-    name, _, seed = hash.partition(":")
-    if name != "projection" or not seed.isascii() or not seed.isdigit() or int(seed) >= 1 << 64:
-        raise InvalidValue(f"hash {hash!r} is not for vectors; write projection:SEED")
-    return int(seed)
+    name, _, argument = hash.partition(":")
+    seed = plain_number(argument, 0, (1 << 64) - 1)
+    if name != "projection" or seed is None:
+        raise InvalidValue(f"hash {shown(hash)} is not for vectors; write projection:SEED")
+    return seed
 
 
 def _selection(select: str, bits: int) -> tuple[Select, int]:
-    name, _, count = select.partition(":")
-    if name not in SELECTIONS or not count.isascii() or not count.isdigit() or not 1 <= int(count) < bits:
+    name, _, argument = select.partition(":")
+    count = plain_number(argument, 1, bits - 1)
+    if name not in SELECTIONS or count is None:
         known = ", ".join(f"'{known}:N'" for known in SELECTIONS)
-        raise InvalidValue(f"select {select!r} is neither 'sign' nor {known} with N from 1 to {bits - 1}")
-    return SELECTIONS[name].choose, int(count)
+        raise InvalidValue(
+            f"select {shown(select)} is neither 'sign' nor {known} with N from 1 to {bits - 1}"
+        )
+    return SELECTIONS[name].choose, count
 
 
 def _joined(words: list[int] | None) -> int | None:
     return None if words is None else sum(word << 64 * at for at, word in enumerate(words))
+
+
+def check_threads(threads: int | None) -> int | None:
+    """*threads* if there can be so many; more than a machine has use for are cut to 1024."""
+    if threads is None:
+        return None
+    if not _is_whole(threads):
+        raise InvalidValue(f"threads must be a positive integer, not {shown(threads)}")
+    return min(threads, MAX_THREADS)
+
+
+def _is_whole(value: object, highest: int | None = None) -> bool:
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value >= 1
+        and (highest is None or value <= highest)
+    )
+
+
+def _is_key(value: object) -> bool:
+    return isinstance(value, str) and len(value) >= 8 and not any("\ud800" <= at <= "\udfff" for at in value)
 
 
 def weighted_features(features: Features) -> list[tuple[str, int]]:
@@ -407,33 +439,46 @@ def weighted_features(features: Features) -> list[tuple[str, int]]:
     >>> weighted_features({"a": 2, "b": 1}), weighted_features(["a", ("b", 3)])
     ([('a', 2), ('b', 1)], [('a', 1), ('b', 3)])
     """
-    if isinstance(features, (str, bytes)) or not isinstance(features, Iterable):
+    try:
+        if isinstance(features, (str, bytes)):
+            raise TypeError
+        items = iter(features.items() if isinstance(features, Mapping) else features)
+    except TypeError:
         raise InvalidType(
-            f"a document must be a str, tokens, (token, weight) pairs or a dict, not {_shown(features)}"
-        )
+            f"a document must be a str, tokens, (token, weight) pairs or a dict, not {shown(features)}"
+        ) from None
     pairs: list[tuple[str, int | float]] = []
-    for item in features.items() if isinstance(features, Mapping) else features:
+    for item in items:
         token, weight = item if isinstance(item, tuple) and len(item) == 2 else (item, 1)
         if not isinstance(token, str):
-            raise InvalidType(f"a feature must be a str or a (str, weight) pair, not {_shown(item)}")
+            raise InvalidType(f"a feature must be a str or a (str, weight) pair, not {shown(item)}")
         pairs.append((token, _weight(token, weight)))
     largest = max((abs(weight) for _, weight in pairs), default=0)
     if all(isinstance(weight, int) for _, weight in pairs):
         if largest >= 1 << 62:
-            raise InvalidValue(f"a weight must be below 2**62, not {largest}")
+            raise InvalidValue(f"a weight must be below 2**62, not {shown(largest)}")
         return [(_encodable(token), int(weight)) for token, weight in pairs]
+    pairs = [(token, _float(token, weight)) for token, weight in pairs]
+    largest = max(abs(weight) for _, weight in pairs)
     shift = 53 - math.frexp(largest)[1]
     return [(_encodable(token), round(math.ldexp(weight, shift))) for token, weight in pairs]
 
 
 def _weight(token: str, weight: object) -> int | float:
     if isinstance(weight, bool) or not isinstance(weight, numbers.Real):
-        raise InvalidType(f"the weight of {_shown(token)} must be a number, not {_shown(weight)}")
+        raise InvalidType(f"the weight of {shown(token)} must be a number, not {shown(weight)}")
     if isinstance(weight, numbers.Integral):
         return int(weight)
-    value = float(weight)
+    return _float(token, weight)
+
+
+def _float(token: str, weight: numbers.Real | float) -> float:
+    try:
+        value = float(weight)
+    except OverflowError:
+        value = math.inf
     if not math.isfinite(value):
-        raise InvalidValue(f"the weight of {_shown(token)} must be finite, not {value}")
+        raise InvalidValue(f"the weight of {shown(token)} must be finite, not {value}")
     return value
 
 
@@ -443,26 +488,24 @@ def _encodable(token: str) -> str:
     )
 
 
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def batches(documents: Any) -> Iterator[Any]:
     """Lists of documents, or the chunks of an Arrow array as they are."""
     if isinstance(documents, (str, bytes, Mapping)) or not isinstance(documents, Iterable):
         if not hasattr(documents, "__arrow_c_stream__") and not hasattr(documents, "__arrow_c_array__"):
             raise InvalidType(
-                f"documents must be a list, an iterable or an Arrow array of texts, not {_shown(documents)}"
+                f"documents must be a list, an iterable or an Arrow array of texts, not {shown(documents)}"
             )
-    elif isinstance(documents, Sequence) and not hasattr(documents, "__arrow_c_stream__"):
+    elif isinstance(documents, (list, tuple)):
         for begin in range(0, len(documents), BATCH * 100):
             yield list(documents[begin : begin + BATCH * 100])
         return
     if hasattr(documents, "__arrow_c_stream__") or hasattr(documents, "__arrow_c_array__"):
         yield from _arrow_chunks(documents)
         return
-    iterator = iter(documents)
+    try:
+        iterator = iter(documents)
+    except TypeError:  # an array of no dimension says that it is iterable
+        raise InvalidType(f"documents must be a list of texts, not {shown(documents)}") from None
     while batch := list(islice(iterator, BATCH)):
         yield batch
 
@@ -471,9 +514,11 @@ def _arrow_chunks(documents: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     if not isinstance(documents, (pa.Array, pa.ChunkedArray)):
-        documents = (
-            pa.chunked_array(documents) if hasattr(documents, "__arrow_c_stream__") else pa.array(documents)
-        )
+        stream = hasattr(documents, "__arrow_c_stream__")
+        try:
+            documents = pa.chunked_array(documents) if stream else pa.array(documents)
+        except (pa.ArrowException, TypeError, ValueError):
+            raise InvalidType(f"not an Arrow array of texts: {shown(documents)}") from None
     chunks = documents.chunks if isinstance(documents, pa.ChunkedArray) else [documents]
     for chunk in chunks:
         if pa.types.is_dictionary(chunk.type):

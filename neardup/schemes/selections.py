@@ -37,7 +37,7 @@ def top_above(votes: Votes, count: int) -> npt.NDArray[np.intp]:
     ([1, 2], [])
     """
     best = top(votes, count)
-    return best[votes[best] > votes.min()]
+    return np.asarray(best[votes[best] > votes.min()])
 
 
 def top_htm(votes: Votes, count: int) -> npt.NDArray[np.intp]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import groupby
 from typing import Any, Final
@@ -154,6 +154,7 @@ class Source:
         self._on_bad = on_bad
         self._unique = unique
         self._tolerance = tolerance
+        self._restored: dict[str, str] = {}
         self._told = 0  # reports made so far; a second reading repeats none
 
     @property
@@ -161,10 +162,27 @@ class Source:
         """All records: documents and bad ones."""
         return self.documents + self.bad
 
+    def counts(self) -> dict[str, Any]:
+        """What one whole reading counted, so that a later process need not read again to know it."""
+        return {
+            "documents": self.documents,
+            "bad": self.bad,
+            "digests": self.digests,
+            "refused": [asdict(replace(bad, raw=b"")) | {"raw": ""} for bad in self.refused],
+            "skipped": [asdict(one) for one in self.skipped],
+        }
+
+    def restore(self, counts: dict[str, Any]) -> None:
+        """Take over what another process counted."""
+        self.documents, self.bad = counts["documents"], counts["bad"]
+        self.refused = [Bad(**{**bad, "raw": b""}) for bad in counts["refused"]]
+        self.skipped = [Skipped(**one) for one in counts["skipped"]]
+        self._restored = counts["digests"]
+
     @property
     def digests(self) -> dict[str, str]:
         """The SHA-256 of the raw bytes of every file that was read to its end."""
-        return {one.name: one.digest for one in self.inputs if getattr(one, "digest", None)}
+        return self._restored or {one.name: one.digest for one in self.inputs if getattr(one, "digest", None)}
 
     def file(self, name: str) -> Any:
         """The input with this name, as it stands in `Batch.file`."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -47,7 +46,7 @@ def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
 
 
 def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report) -> Batch | None:
-    lines = block.lines()
+    lines = block.lines
     try:
         records = list(map(orjson.loads, lines))
     except orjson.JSONDecodeError:
@@ -59,7 +58,7 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
         names, rows = _named(names, rows, block.line, ids, faults)
     elif rows:
         ids.note()
-    offsets = block.offsets(lines) if faults else []
+    offsets = block.offsets() if faults else []
     for row in sorted(faults):
         bad(Bad(file.name, block.line + row, offsets[row], faults[row], lines[row]))
     if not rows:
@@ -103,15 +102,18 @@ def _faults(
     for row, record in enumerate(records):
         if type(record) is dict and _depth_over(record, request.limits.depth):
             yield row, f"is nested more than {request.limits.depth} levels deep"
+    names = request.text_field, request.id_name
+    key, other = map(orjson.dumps, names)
     if len(block.data) < _SHORT * len(lines) and all(
-        block.data.count(_key(name)) <= sum(type(record) is dict and name in record for record in records)
-        for name in (request.text_field, request.id_name)
+        block.data.count(orjson.dumps(name))
+        <= sum(type(record) is dict and name in record for record in records)
+        for name in names
     ):
         return
     for row, (line, record) in enumerate(zip(lines, records, strict=True)):
         if type(record) is not dict or type(text := record.get(request.text_field)) is not str:
             continue
-        if _may_repeat(line, text, request) and (name := _repeated(line, request)):
+        if _may_repeat(line, text, key, other) and (name := _repeated(line, request)):
             yield row, f"has the key {name!r} twice"
 
 
@@ -125,22 +127,20 @@ def _parsed(line: bytes) -> Any:
         return _Fault(f"is not JSON: {error}")
 
 
-def _may_repeat(line: bytes, text: str, request: Request) -> bool:
-    """Whether a wanted key may stand in *line* twice, found without a look into the text.
+def _may_repeat(line: bytes, text: str, key: bytes, other: bytes) -> bool:
+    """Whether the text's *key* or the id's, *other*, may stand in *line* twice, without a look into the text.
 
     The last of equal keys wins, so *text* follows it, in at least one byte a character: a key that
     wins over an earlier one stands before the last `len(text)` bytes.
     """
-    key, other = _key(request.text_field), _key(request.id_name)
     first = line.find(key)
     if first < 0 or line.find(key, first + 1, len(line) - len(text)) >= 0:
         return True
-    return line.count(other, 0, first) + line.count(other, first + len(key) + len(text)) > 1
-
-
-@cache
-def _key(name: str) -> bytes:
-    return orjson.dumps(name)
+    before = line.find(other, 0, first)
+    after = line.find(other, first + len(key) + len(text))
+    if before >= 0:
+        return after >= 0 or line.find(other, before + 1, first) >= 0
+    return after >= 0 and line.find(other, after + 1) >= 0
 
 
 def _repeated(line: bytes, request: Request) -> str | None:

@@ -76,10 +76,7 @@ impl From<Stop> for Failure {
 
 /// One of neardup's own errors.
 pub fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
-    match py
-        .import("neardup.errors")
-        .and_then(|errors| errors.getattr(name)?.call1((message,)))
-    {
+    match py.import("neardup.errors").and_then(|errors| errors.getattr(name)?.call1((message,))) {
         Ok(error) => PyErr::from_value(error),
         Err(error) => error,
     }
@@ -102,9 +99,7 @@ pub fn interruptible<T: Send>(
                     let _done = done; // dropped, and so heard, however the work ends
                     catch_unwind(AssertUnwindSafe(|| work(cancel)))
                 });
-                while let Err(mpsc::RecvTimeoutError::Timeout) =
-                    wait.recv_timeout(Duration::from_millis(50))
-                {
+                while let Err(mpsc::RecvTimeoutError::Timeout) = wait.recv_timeout(Duration::from_millis(50)) {
                     if interrupt.is_none()
                         && let Err(error) = Python::attach(|py| py.check_signals())
                     {
@@ -128,13 +123,9 @@ pub fn interruptible<T: Send>(
         Ok(Err(Failure::TooMany(count))) => Err(raise(
             py,
             "LimitReached",
-            format!(
-                "the answer has {count} pairs or more; use join_batches to stream them, or groups"
-            ),
+            format!("the answer has {count} pairs or more; use join_batches to stream them, or groups"),
         )),
-        Err(_) => Err(PyRuntimeError::new_err(
-            "internal error in the native core; please report it",
-        )),
+        Err(_) => Err(PyRuntimeError::new_err("internal error in the native core; please report it")),
     }
 }
 
@@ -147,13 +138,7 @@ pub fn rows_of<const W: usize>(
 ) -> Option<Vec<u32>> {
     let numbers = valid
         .filter(|valid| !valid.iter().all(|&valid| valid))
-        .map(|valid| {
-            (0u32..)
-                .zip(valid)
-                .filter(|(_, valid)| **valid)
-                .map(|(row, _)| row)
-                .collect::<Vec<u32>>()
-        });
+        .map(|valid| (0u32..).zip(valid).filter(|(_, valid)| **valid).map(|(row, _)| row).collect::<Vec<u32>>());
     if width == W && numbers.is_none() {
         return None;
     }
@@ -164,11 +149,9 @@ pub fn rows_of<const W: usize>(
     };
     match &numbers {
         None => padded.extend(words.chunks_exact(width).map(pad)),
-        Some(numbers) => padded.extend(
-            numbers
-                .iter()
-                .map(|&row| pad(&words[row as usize * width..(row as usize + 1) * width])),
-        ),
+        Some(numbers) => {
+            padded.extend(numbers.iter().map(|&row| pad(&words[row as usize * width..(row as usize + 1) * width])))
+        }
     }
     numbers
 }
@@ -177,11 +160,7 @@ pub fn rows_of<const W: usize>(
 fn force_of(py: Python<'_>, text: Option<&str>) -> PyResult<Force> {
     let unknown = |text: &str| {
         let known = "brute, blocks, blocks:COUNT,EXTRA, sampling";
-        raise(
-            py,
-            "InvalidValue",
-            format!("unknown plan '{text}'; known: {known}"),
-        )
+        raise(py, "InvalidValue", format!("unknown plan '{text}'; known: {known}"))
     };
     Ok(match text {
         None => Force::Any,
@@ -189,9 +168,7 @@ fn force_of(py: Python<'_>, text: Option<&str>) -> PyResult<Force> {
         Some("blocks") => Force::Blocks,
         Some("sampling") => Force::Sampling,
         Some(text) => {
-            let numbers = text
-                .strip_prefix("blocks:")
-                .and_then(|rest| rest.split_once(','));
+            let numbers = text.strip_prefix("blocks:").and_then(|rest| rest.split_once(','));
             let (blocks, extra) = numbers.ok_or_else(|| unknown(text))?;
             match (blocks.parse(), extra.parse()) {
                 (Ok(blocks @ 1..=4096), Ok(extra @ 1..=16)) => Force::Cut { blocks, extra },
@@ -223,10 +200,7 @@ impl Ask {
         };
         let force = match self.force {
             // More blocks than the radius needs would leave some with nothing to find.
-            Force::Cut { blocks, extra } => Force::Cut {
-                blocks: blocks.min(self.radius + 1),
-                extra,
-            },
+            Force::Cut { blocks, extra } => Force::Cut { blocks: blocks.min(self.radius + 1), extra },
             other => other,
         };
         plan(&sample, &task, force)
@@ -240,28 +214,18 @@ impl Ask {
     ) -> Result<Vec<Pair>, Failure> {
         let mut padded = Vec::new();
         let numbers = rows_of::<W>(words, self.width, valid, &mut padded);
-        let rows = if padded.is_empty() && numbers.is_none() {
-            words.as_chunks::<W>().0
-        } else {
-            &padded
-        };
+        let rows = if padded.is_empty() && numbers.is_none() { words.as_chunks::<W>().0 } else { &padded };
         let plan = self.plan(rows, None);
         let mut job = Job::new(self.radius, self.threads, cancel);
         job.budget = MAX_PAIRS as usize;
         let found = self_join(rows, &plan, &job)?;
         let (values, pairs) = numbered(&found.pairs, &found.repeated);
         drop(found);
-        let held = values
-            .rows(rows, numbers.as_deref(), self.threads, cancel)
-            .map_err(|_| Failure::Stopped)?;
+        let held = values.rows(rows, numbers.as_deref(), self.threads, cancel).map_err(|_| Failure::Stopped)?;
         let count_of = |value: u32| held.of(value).len() as u64;
-        let between: u64 = pairs
-            .iter()
-            .map(|[a, b, _]| count_of(*a) * count_of(*b))
-            .sum();
-        let equal: u64 = (0..values.values.len() as u32)
-            .map(|value| count_of(value) * (count_of(value).max(1) - 1) / 2)
-            .sum();
+        let between: u64 = pairs.iter().map(|[a, b, _]| count_of(*a) * count_of(*b)).sum();
+        let equal: u64 =
+            (0..values.values.len() as u32).map(|value| count_of(value) * (count_of(value).max(1) - 1) / 2).sum();
         if between + equal > MAX_PAIRS {
             return Err(Failure::TooMany(between + equal));
         }
@@ -269,11 +233,7 @@ impl Ask {
         for [a, b, distance] in pairs {
             for &one in held.of(a) {
                 for &two in held.of(b) {
-                    result.push(Pair {
-                        left: one.min(two),
-                        right: one.max(two),
-                        distance,
-                    });
+                    result.push(Pair { left: one.min(two), right: one.max(two), distance });
                 }
             }
         }
@@ -281,11 +241,7 @@ impl Ask {
             let rows = held.of(value);
             for (place, &left) in rows.iter().enumerate() {
                 cancel.check().map_err(|_| Failure::Stopped)?;
-                result.extend(rows[place + 1..].iter().map(|&right| Pair {
-                    left,
-                    right,
-                    distance: 0,
-                }));
+                result.extend(rows[place + 1..].iter().map(|&right| Pair { left, right, distance: 0 }));
             }
         }
         Ok(sort_pairs(result, self.threads))
@@ -301,16 +257,9 @@ impl Ask {
         let left_numbers = rows_of::<W>(left.0, self.width, left.1, &mut left_padded);
         let right_numbers = rows_of::<W>(right.0, self.width, right.1, &mut right_padded);
         let plain = |words: &'_ [u64]| -> bool { self.width == W && !words.is_empty() };
-        let left_rows = if left_numbers.is_none() && plain(left.0) {
-            left.0.as_chunks::<W>().0
-        } else {
-            &left_padded
-        };
-        let right_rows = if right_numbers.is_none() && plain(right.0) {
-            right.0.as_chunks::<W>().0
-        } else {
-            &right_padded
-        };
+        let left_rows = if left_numbers.is_none() && plain(left.0) { left.0.as_chunks::<W>().0 } else { &left_padded };
+        let right_rows =
+            if right_numbers.is_none() && plain(right.0) { right.0.as_chunks::<W>().0 } else { &right_padded };
         let plan = self.plan(left_rows, Some(right_rows));
         let mut job = Job::new(self.radius, self.threads, cancel);
         job.budget = MAX_PAIRS as usize;
@@ -318,25 +267,13 @@ impl Ask {
         let mut values = Values::<W>::with_room(found.len() * 2);
         let pairs: Vec<[u32; 3]> = found
             .iter()
-            .map(|pair| {
-                [
-                    values.number(&pair[0]),
-                    values.number(&pair[1]),
-                    crate::join::pair_distance(pair),
-                ]
-            })
+            .map(|pair| [values.number(&pair[0]), values.number(&pair[1]), crate::join::pair_distance(pair)])
             .collect();
         let stopped = |_| Failure::Stopped;
-        let left_held = values
-            .rows(left_rows, left_numbers.as_deref(), self.threads, cancel)
-            .map_err(stopped)?;
-        let right_held = values
-            .rows(right_rows, right_numbers.as_deref(), self.threads, cancel)
-            .map_err(stopped)?;
-        let total: u64 = pairs
-            .iter()
-            .map(|[a, b, _]| left_held.of(*a).len() as u64 * right_held.of(*b).len() as u64)
-            .sum();
+        let left_held = values.rows(left_rows, left_numbers.as_deref(), self.threads, cancel).map_err(stopped)?;
+        let right_held = values.rows(right_rows, right_numbers.as_deref(), self.threads, cancel).map_err(stopped)?;
+        let total: u64 =
+            pairs.iter().map(|[a, b, _]| left_held.of(*a).len() as u64 * right_held.of(*b).len() as u64).sum();
         if total > MAX_PAIRS {
             return Err(Failure::TooMany(total));
         }
@@ -344,11 +281,7 @@ impl Ask {
         for [a, b, distance] in pairs {
             for &left in left_held.of(a) {
                 for &right in right_held.of(b) {
-                    result.push(Pair {
-                        left,
-                        right,
-                        distance,
-                    });
+                    result.push(Pair { left, right, distance });
                 }
             }
         }
@@ -356,11 +289,7 @@ impl Ask {
     }
 }
 
-type PairArrays<'py> = (
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u16>>,
-);
+type PairArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
 
 /// Work on fewer words than this ends before anyone could press a key.
 const QUICK: usize = 30_000;
@@ -381,27 +310,11 @@ fn join<'py>(
     plan: Option<&str>,
 ) -> PyResult<PairArrays<'py>> {
     let width = words.shape()[1];
-    let ask = Ask {
-        bits,
-        width,
-        radius,
-        recall,
-        threads: thread_count(threads),
-        force: force_of(py, plan)?,
-    };
-    let left = (
-        words.as_slice()?,
-        valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
-    );
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(py, plan)? };
+    let left = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let right = match &other {
         None => None,
-        Some(other) => Some((
-            other.as_slice()?,
-            other_valid
-                .as_ref()
-                .map(|valid| valid.as_slice())
-                .transpose()?,
-        )),
+        Some(other) => Some((other.as_slice()?, other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?)),
     };
     let long = left.0.len() + right.map_or(0, |right| right.0.len()) > QUICK;
     let pairs = interruptible(py, long, |cancel| {
@@ -418,17 +331,10 @@ pub fn pair_arrays<'py>(py: Python<'py>, pairs: &[Pair]) -> PairArrays<'py> {
         (
             pairs.iter().map(|pair| pair.left).collect::<Vec<u32>>(),
             pairs.iter().map(|pair| pair.right).collect::<Vec<u32>>(),
-            pairs
-                .iter()
-                .map(|pair| pair.distance as u16)
-                .collect::<Vec<u16>>(),
+            pairs.iter().map(|pair| pair.distance as u16).collect::<Vec<u16>>(),
         )
     });
-    (
-        left.into_pyarray(py),
-        right.into_pyarray(py),
-        distance.into_pyarray(py),
-    )
+    (left.into_pyarray(py), right.into_pyarray(py), distance.into_pyarray(py))
 }
 
 #[pyfunction]
@@ -446,18 +352,8 @@ fn join_plan<'py>(
     plan: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let width = words.shape()[1];
-    let ask = Ask {
-        bits,
-        width,
-        radius,
-        recall,
-        threads: thread_count(threads),
-        force: force_of(py, plan)?,
-    };
-    let (words, valid) = (
-        words.as_slice()?,
-        valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
-    );
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(py, plan)? };
+    let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let plan = interruptible(py, words.len() > QUICK, |_| {
         with_words!(width, W => {
             let mut padded = Vec::new();
@@ -487,17 +383,11 @@ fn join_plan<'py>(
         Method::Sampling => "sampling",
     };
     result.set_item("method", method)?;
-    let blocks: Vec<(u32, u32, u32)> = plan
-        .blocks
-        .iter()
-        .map(|block| (block.bits, block.radius, block.parts))
-        .collect();
+    let blocks: Vec<(u32, u32, u32)> =
+        plan.blocks.iter().map(|block| (block.bits, block.radius, block.parts)).collect();
     result.set_item("blocks", blocks)?;
     result.set_item("tables", plan.masks.len())?;
-    let key_bits = plan
-        .masks
-        .first()
-        .map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum());
+    let key_bits = plan.masks.first().map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum());
     result.set_item("key_bits", key_bits)?;
     result.set_item("collision", plan.collision)?;
     result.set_item("seconds", plan.seconds)?;
@@ -522,10 +412,7 @@ fn groups<'py>(
     let (count, width) = (words.shape()[0], words.shape()[1]);
     let force = force_of(py, plan)?;
     let threads = thread_count(threads);
-    let (words, valid) = (
-        words.as_slice()?,
-        valid.as_ref().map(|valid| valid.as_slice()).transpose()?,
-    );
+    let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let order = order.as_ref().map(|order| order.as_slice()).transpose()?;
     let (center, distance) = interruptible(py, words.len() > QUICK, |cancel| {
         with_words!(width, W => {
@@ -571,13 +458,10 @@ fn components<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     if left.iter().chain(right).any(|&row| row as usize >= count) {
-        let message = format!(
-            "a pair names a row beyond the {count} rows; pass n = the number of rows joined"
-        );
+        let message = format!("a pair names a row beyond the {count} rows; pass n = the number of rows joined");
         return Err(raise(py, "InvalidValue", message));
     }
-    let labels =
-        py.detach(|| cluster::components(left.iter().copied().zip(right.iter().copied()), count));
+    let labels = py.detach(|| cluster::components(left.iter().copied().zip(right.iter().copied()), count));
     Ok(labels.into_pyarray(py))
 }
 

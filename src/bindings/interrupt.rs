@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use super::LimitReached;
+
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Do *work* with the interpreter released. *long* work goes on in a second thread, while this
 /// one looks for signals; when one raises, *work* is told through its flag, and ends.
-pub fn interruptible<T: Send>(
-    py: Python<'_>,
-    long: bool,
-    work: impl FnOnce(&AtomicBool) -> T + Send,
-) -> PyResult<T> {
+pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&AtomicBool) -> T + Send) -> PyResult<T> {
     let cancel = AtomicBool::new(false);
     if !long {
         return Ok(py.detach(|| work(&cancel)));
@@ -23,12 +21,14 @@ pub fn interruptible<T: Send>(
         std::thread::scope(|scope| {
             let (done, wait) = channel();
             let cancel = &cancel;
-            let worker = scope.spawn(move || {
-                let result = work(cancel);
-                // The other side hangs up only when this scope ends.
-                let _ = done.send(());
-                result
-            });
+            let worker = std::thread::Builder::new()
+                .spawn_scoped(scope, move || {
+                    let result = work(cancel);
+                    // The other side hangs up only when this scope ends.
+                    let _ = done.send(());
+                    result
+                })
+                .map_err(|error| LimitReached::new_err(format!("the system gives no thread: {error}")))?;
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
                 if raised.is_none()

@@ -10,7 +10,7 @@ use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::texts::{ArrowChunk, Texts, strings};
 use crate::features::Features;
-use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
+use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
 use crate::normalize::Normalization;
 use crate::parallel;
@@ -154,9 +154,10 @@ impl NativeRecipe {
         &self,
         py: Python<'_>,
         texts: &Bound<'_, PyList>,
-        mut into: PyRefMut<'_, NativeFrequencies>,
+        into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
+        let mut into = writable(into)?;
         let own = strings(texts)?;
         self.count(py, Texts::from_list(&own)?, &mut into, threads)
     }
@@ -166,9 +167,10 @@ impl NativeRecipe {
         &self,
         py: Python<'_>,
         chunk: ArrowChunk,
-        mut into: PyRefMut<'_, NativeFrequencies>,
+        into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
+        let mut into = writable(into)?;
         chunk.check()?;
         // SAFETY: as in `fingerprints_of_arrow`.
         let texts = unsafe { Texts::from_arrow(&chunk) }?;
@@ -185,10 +187,7 @@ impl NativeRecipe {
         let mut valid = vec![false; count];
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
-            let pieces = texts
-                .items
-                .chunks(piece)
-                .zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
+            let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
             let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
             parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
                 for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
@@ -239,6 +238,13 @@ pub struct NativeFrequencies {
     pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
 }
 
+/// The table to count into, unless another thread is using it.
+fn writable<'py>(table: &Bound<'py, NativeFrequencies>) -> PyResult<PyRefMut<'py, NativeFrequencies>> {
+    table.try_borrow_mut().map_err(|_| {
+        InvalidValue::new_err("the table is in use by another thread; count into one table a thread, and merge them")
+    })
+}
+
 impl NativeFrequencies {
     fn with(table: Frequencies) -> NativeFrequencies {
         NativeFrequencies { table, frozen: Default::default() }
@@ -253,8 +259,11 @@ impl NativeFrequencies {
 impl NativeFrequencies {
     #[new]
     #[pyo3(signature = (max_features = DEFAULT_MAX_FEATURES))]
-    fn new(max_features: usize) -> NativeFrequencies {
-        NativeFrequencies::with(Frequencies::new(max_features))
+    fn new(max_features: usize) -> PyResult<NativeFrequencies> {
+        if max_features as u64 > MOST_FEATURES {
+            return Err(InvalidValue::new_err(format!("max_features must be at most {MOST_FEATURES}")));
+        }
+        Ok(NativeFrequencies::with(Frequencies::new(max_features)))
     }
 
     #[getter]

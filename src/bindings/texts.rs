@@ -21,7 +21,15 @@ impl<'a> Texts<'a> {
 
     /// The strings of a list, which the caller must not change before it drops these.
     pub fn from_list(list: &'a [Bound<'_, PyString>]) -> PyResult<Texts<'a>> {
-        Ok(Texts::new(list.iter().map(|string| Some(text_of(string))).collect()))
+        let mut items = Vec::with_capacity(list.len());
+        for (row, string) in list.iter().enumerate() {
+            // Python encodes what is not ASCII here, which may take seconds for a long list.
+            if row % 4096 == 4095 {
+                string.py().check_signals()?;
+            }
+            items.push(Some(text_of(string)));
+        }
+        Ok(Texts::new(items))
     }
 
     /// The strings of one Arrow array.
@@ -159,10 +167,8 @@ impl ArrowChunk {
             None if length == 0 => return Ok(Some(b"")),
             None => return Err(broken()),
         };
-        let (start, length) = (
-            usize::try_from(start).map_err(|_| broken())?,
-            usize::try_from(length).map_err(|_| broken())?,
-        );
+        let (start, length) =
+            (usize::try_from(start).map_err(|_| broken())?, usize::try_from(length).map_err(|_| broken())?);
         if start.checked_add(length).is_none_or(|end| end > size) {
             return Err(broken());
         }

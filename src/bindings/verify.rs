@@ -69,7 +69,12 @@ impl Neighbours {
         // The nearest first; of equally near ones the one to be kept.
         all.sort_unstable();
         let mut seen = Vec::new();
-        all.retain(|(_, other)| !seen.contains(other) && { seen.push(*other); true });
+        all.retain(|(_, other)| {
+            !seen.contains(other) && {
+                seen.push(*other);
+                true
+            }
+        });
         let own = [self.group[left as usize], self.group[right as usize]];
         let mut groups: Vec<u32> = Vec::new();
         let mut met: Vec<u32> = Vec::new();
@@ -84,12 +89,8 @@ impl Neighbours {
     }
 }
 
-type Verdicts<'py> = (
-    Bound<'py, PyArray1<u8>>,
-    Bound<'py, PyArray1<u16>>,
-    Bound<'py, PyArray1<u16>>,
-    Bound<'py, PyArray1<u16>>,
-);
+type Verdicts<'py> =
+    (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u16>>, Bound<'py, PyArray1<u16>>, Bound<'py, PyArray1<u16>>);
 
 #[pymethods]
 impl Verifier {
@@ -149,14 +150,27 @@ impl Verifier {
         let profiles = &self.profiles;
         interruptible(py, pairs.len() > 1000, |cancel| {
             let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
-            parallel::drain(pieces, parallel::thread_count(threads), cancel, || (), |(), (pairs, found)| {
-                for ((left, right), row) in pairs.iter().zip(found) {
-                    let (one, other) = (&profiles[left], &profiles[right]);
-                    let m = measure(one, other);
-                    *row = [m.plain, m.common, m.rare, m.shared, one.features.len() as u64, other.features.len() as u64]
+            parallel::drain(
+                pieces,
+                parallel::thread_count(threads),
+                cancel,
+                || (),
+                |(), (pairs, found)| {
+                    for ((left, right), row) in pairs.iter().zip(found) {
+                        let (one, other) = (&profiles[left], &profiles[right]);
+                        let m = measure(one, other);
+                        *row = [
+                            m.plain,
+                            m.common,
+                            m.rare,
+                            m.shared,
+                            one.features.len() as u64,
+                            other.features.len() as u64,
+                        ]
                         .map(|number| number as u32);
-                }
-            });
+                    }
+                },
+            );
         })?;
         self.forget();
         let count = found.len();
@@ -270,11 +284,7 @@ impl Verifier {
 }
 
 impl Verifier {
-    fn pairs(
-        &self,
-        left: &PyReadonlyArray1<'_, i64>,
-        right: &PyReadonlyArray1<'_, i64>,
-    ) -> PyResult<Vec<(u32, u32)>> {
+    fn pairs(&self, left: &PyReadonlyArray1<'_, i64>, right: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<(u32, u32)>> {
         let (left, right) = (left.as_slice()?, right.as_slice()?);
         let known = |number: &i64| usize::try_from(*number).is_ok_and(|at| at < self.slots.len());
         if left.len() != right.len() || !left.iter().chain(right).all(known) {
@@ -294,13 +304,19 @@ impl Verifier {
         let mut made: Vec<Option<std::io::Result<Profile>>> = missing.iter().map(|_| None).collect();
         interruptible(py, missing.len() > 100, |cancel: &AtomicBool| {
             let pieces = missing.chunks(PIECE).zip(made.chunks_mut(PIECE));
-            parallel::drain(pieces, parallel::thread_count(threads), cancel, Scratch::default, |scratch, (numbers, made)| {
-                for (number, profile) in numbers.iter().zip(made) {
-                    let slot = slots[*number as usize];
-                    let text = if slot == NONE { Ok(String::new()) } else { texts.get(slot as usize) };
-                    *profile = Some(text.map(|text| Profile::of(&text, recipe, frequencies, scratch)));
-                }
-            });
+            parallel::drain(
+                pieces,
+                parallel::thread_count(threads),
+                cancel,
+                Scratch::default,
+                |scratch, (numbers, made)| {
+                    for (number, profile) in numbers.iter().zip(made) {
+                        let slot = slots[*number as usize];
+                        let text = if slot == NONE { Ok(String::new()) } else { texts.get(slot as usize) };
+                        *profile = Some(text.map(|text| Profile::of(&text, recipe, frequencies, scratch)));
+                    }
+                },
+            );
         })?;
         for (number, profile) in missing.into_iter().zip(made) {
             if let Some(profile) = profile {

@@ -20,9 +20,17 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 
 # Command -> its one-line help, so that listing the commands loads none of them.
 COMMANDS: dict[str, str] = {
+    "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
+    "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
+    "check": "Prove two runs equal, or show where they differ.",
     "distance": "How far two texts or fingerprints are apart.",
+    "explain": "Why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "index": "Build, change and search an index of fingerprints.",
+    "join": "All pairs of fingerprints within a radius.",
+    "plan": "How a join would go about it, and at what cost.",
     "schemes": "The recipes from document to fingerprint.",
+    "undo": "Bring back the files that apply removed.",
 }
 
 QUARANTINED = 3

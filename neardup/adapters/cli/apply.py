@@ -1,0 +1,121 @@
+"""`neardup apply`: act on what a run decided. Writes kept records, or removes files that are duplicates."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+
+from neardup.adapters.cli import visible
+
+SHOWN = 20
+
+
+@click.command()
+@click.argument("run_path", metavar="RUN", type=click.Path(exists=True, file_okay=False))
+@click.argument("inputs", nargs=-1)
+@click.option(
+    "-o", "--output", metavar="DIR", help="Write the kept records there, in the format they came in."
+)
+@click.option("--overwrite", is_flag=True, help="Replace kept files that exist.")
+@click.option("--trash", metavar="DIR", help="Documents that are files: move duplicates there.")
+@click.option("--hardlink", is_flag=True, help="Make byte for byte duplicates hard links to their keepers.")
+@click.option("--delete", is_flag=True, help="Delete duplicates.")
+@click.option("--yes", is_flag=True, help="Do it. Without, files are only listed.")
+@click.option(
+    "--log", "log_path", metavar="FILE", help="Undo log.  [default: in RUN, with the time in its name]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+def command(
+    run_path: str,
+    inputs: tuple[str, ...],
+    output: str | None,
+    overwrite: bool,
+    trash: str | None,
+    hardlink: bool,
+    delete: bool,
+    yes: bool,
+    log_path: str | None,
+    as_json: bool,
+) -> int:
+    """Act on what RUN decided: its annotations say by id what stays.
+
+    With -o the kept records of INPUTS (of the run's own inputs, if none are named) are written to DIR.
+    With --trash, --hardlink or --delete documents that are whole files are removed: a dry run unless
+    --yes is given; each file and its keeper are checked again just before, and `neardup undo` brings
+    them back from the log.
+    """
+    chosen = [name for name, on in (("trash", trash), ("hardlink", hardlink), ("delete", delete)) if on]
+    if len(chosen) + (output is not None) != 1:
+        raise click.UsageError("choose one of -o DIR, --trash DIR, --hardlink and --delete")
+    if output is not None:
+        return _copy(run_path, inputs, output, overwrite, as_json)
+    if inputs:
+        raise click.UsageError("files are removed from the run's own inputs only; name no INPUTS")
+    return _remove(run_path, chosen[0], trash, yes, log_path, as_json)
+
+
+def _copy(run_path: str, inputs: tuple[str, ...], output: str, overwrite: bool, as_json: bool) -> int:
+    from neardup.runs import Run
+    from neardup.sinks.kept import copy_kept
+
+    run = Run(run_path)
+    source = run.source(inputs)
+    mask = run.mask(source, same_bytes=not inputs)
+    os.makedirs(output, exist_ok=True)
+    made = copy_kept(source, mask, output, overwrite=overwrite)
+    kept = int(mask.sum())
+    if as_json:
+        click.echo(json.dumps({"kept": kept, "removed": len(mask) - kept, "files": made}))
+    else:
+        click.echo(f"{kept:,} of {len(mask):,} documents kept, in {visible(', '.join(made) or 'no file')}")
+    return 0
+
+
+def _remove(
+    run_path: str, action: str, trash: str | None, yes: bool, log_path: str | None, as_json: bool
+) -> int:
+    from neardup.actions import Outcome, plan_removals, remove
+    from neardup.runs import Run
+
+    plan = plan_removals(Run(run_path), action, trash=trash)
+    log = None
+    if yes:
+        moment = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
+        log = log_path or os.path.join(run_path, f"undo-{moment}.jsonl")
+        outcome = remove(plan, log)
+    else:
+        outcome = Outcome([one.file.path for one in plan.removals], list(plan.left))
+    if as_json:
+        left = [{"id": one.path, "reason": one.reason} for one in outcome.left]
+        files: list[Any] = [os.fsencode(path).decode("utf-8", "backslashreplace") for path in outcome.done]
+        facts = {"action": action, "dry_run": not yes, "files": files, "left": left, "log": log}
+        click.echo(json.dumps(facts))
+        return 0
+    if not yes:
+        for one in plan.removals[:SHOWN]:
+            keeper = visible(one.keeper.path)
+            click.echo(f"{action}: {visible(one.file.path)} (keeper {keeper}, {one.similarity:.3f})")
+        if len(plan.removals) > SHOWN:
+            click.echo(f"... and {len(plan.removals) - SHOWN:,} more")
+    tell_left(outcome)
+    if yes:
+        click.echo(f"{len(outcome.done):,} files removed ({action}), {len(outcome.left):,} left as they are")
+        click.echo(f"to bring them back: neardup undo {visible(log or '')}")
+    else:
+        click.echo(
+            f"dry run: {len(plan.removals):,} files, {plan.bytes:,} bytes would go; nothing was touched. "
+            "Add --yes to do it."
+        )
+    return 0
+
+
+def tell_left(outcome: Any) -> None:
+    """Say on standard error which files stay as they are, and why."""
+    for one in outcome.left[:SHOWN]:
+        click.echo(f"left: {visible(one.path)}: {visible(one.reason)}", err=True)
+    if len(outcome.left) > SHOWN:
+        click.echo(f"left: {len(outcome.left) - SHOWN:,} more", err=True)

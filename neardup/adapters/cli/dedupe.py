@@ -1,0 +1,202 @@
+"""`neardup dedupe`: the main job, from files to evidence."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from neardup.adapters.cli import QUARANTINED, REFUSED, visible
+
+
+@click.command()
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("-o", "--output", "out", required=True, metavar="DIR", help="Folder for the results.")
+@click.option(
+    "--similarity",
+    type=float,
+    default=0.64,
+    show_default=True,
+    help="Least cosine of two documents' texts, verified; what they share must also not be common to many.",
+)
+@click.option("--strict", "mode", flag_value="strict", help="Nearly identical texts only.")
+@click.option("--loose", "mode", flag_value="loose", help="Also pairs that may be siblings of one template.")
+@click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
+@click.option(
+    "--keep",
+    default="central,longest",
+    show_default=True,
+    metavar="RULES",
+    help="What stays: central, longest, shortest, first, last, newest:FIELD, oldest:FIELD, max:FIELD, "
+    "min:FIELD, prefer:FIELD=a>b>c, or none; several separated by commas. Ties are broken by id.",
+)
+@click.option("--protect", multiple=True, metavar="REF", help="Documents that stay whatever happens.")
+@click.option("--within", metavar="FIELD", help="Compare only documents with the same FIELD.")
+@click.option("--across", metavar="FIELD", help="Compare only documents with different FIELDs.")
+@click.option(
+    "--scheme", "scheme_name", default="text", show_default=True, help="Name or file of the scheme."
+)
+@click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
+@click.option(
+    "--recall",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Share of the pairs at that similarity to find.",
+)
+@click.option("--radius", type=click.IntRange(min=0), help="Look at pairs within this distance instead.")
+@click.option("--exact", is_flag=True, help="Look at all pairs within the radius, whatever it costs.")
+@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
+@click.option("--source-field", help="Field that names the source for --max-loss.  [default: the file]")
+@click.option("--format", "kind", help="Format of the input, if its name does not tell.")
+@click.option("--html", is_flag=True, help="Take the main text of HTML files.")
+@click.option("--report", metavar="R.html", help="Write a page that shows what was found.")
+@click.option("--annotate-only", is_flag=True, help="Write annotations and evidence, no kept documents.")
+@click.option("--save-scheme", is_flag=True, help="Keep the fitted scheme, for later streams.")
+@click.option(
+    "--max-cluster",
+    type=click.IntRange(min=1),
+    default=1000,
+    show_default=True,
+    help="Largest cluster allowed.",
+)
+@click.option(
+    "--max-loss", default="50%", show_default=True, metavar="P%", help="Largest share a source may lose."
+)
+@click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
+@click.option("--strict-input", is_flag=True, help="Stop at the first bad record; the same as --max-bad 0.")
+@click.option("--max-bad", metavar="N|P%", help="Stop when more records than this are bad.")
+@click.option("--memory", default="256M", show_default=True, help="Memory for texts that are verified.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
+@click.option("--overwrite", is_flag=True, help="Replace another run in the folder.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+def command(
+    inputs: tuple[str, ...],
+    out: str,
+    similarity: float,
+    mode: str | None,
+    verify: str | None,
+    keep: str,
+    protect: tuple[str, ...],
+    within: str | None,
+    across: str | None,
+    scheme_name: str,
+    bits: int | None,
+    recall: float,
+    radius: int | None,
+    exact: bool,
+    text_field: str,
+    id_field: str | None,
+    source_field: str | None,
+    kind: str | None,
+    html: bool,
+    report: str | None,
+    annotate_only: bool,
+    save_scheme: bool,
+    max_cluster: int,
+    max_loss: str,
+    no_guards: bool,
+    strict_input: bool,
+    max_bad: str | None,
+    memory: str,
+    threads: int | None,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Find near-duplicates, verify each, and keep one document of every cluster.
+
+    INPUT is JSONL, Parquet, CSV, Arrow, text files or folders, plain or compressed; - is standard input.
+    DIR gets annotations, evidence, the kept documents and a manifest. A run that was interrupted goes on
+    when the same command is given again.
+    """
+    from neardup.guards import Limits as Guards
+    from neardup.jobs import Job, Reading, run_job
+    from neardup.pipeline import Settings
+    from neardup.schemes import scheme as scheme_of
+    from neardup.sources import ANY, Tolerance
+
+    if mode is not None and verify is not None:
+        raise click.UsageError("choose one of --strict, --loose and --verify")
+    settings = Settings(
+        similarity=similarity,
+        recall=recall,
+        radius=radius,
+        exact=exact,
+        verify=mode or verify or "default",
+        keep=keep,
+        within=within,
+        across=across,
+        source_field=source_field,
+        guards=Guards(max_cluster=max_cluster, max_loss=_share(max_loss)),
+    )
+    tolerance = Tolerance(count=0) if strict_input else ANY if max_bad is None else Tolerance.of(max_bad)
+    job = Job(
+        inputs=inputs,
+        out=out,
+        scheme=scheme_of(scheme_name) if bits is None else scheme_of(scheme_name, bits=bits),
+        settings=settings,
+        reading=Reading(text_field, id_field, kind, html, tolerance=tolerance),
+        protect=protect,
+        report=report,
+        annotate_only=annotate_only,
+        guards=not no_guards,
+        overwrite=overwrite,
+        save_scheme=save_scheme,
+        threads=threads,
+        memory=_size(memory),
+        quiet=quiet,
+    )
+    try:
+        done = run_job(job)
+    except KeyboardInterrupt:
+        click.echo(f"neardup: interrupted; the same command goes on from what is in {visible(out)}", err=True)
+        raise
+    counts = done.manifest["counts"]
+    if as_json:
+        click.echo(json.dumps(counts))
+    else:
+        click.echo(
+            f"{counts['documents']:,} documents: {counts['kept']:,} stay, {counts['removed']:,} are "
+            f"near-duplicates of one that stays, in {counts['clusters']:,} clusters"
+        )
+        if counts["without_information"]:
+            click.echo(f"{counts['without_information']:,} documents without information were kept")
+        click.echo(f"{done.manifest['plan']}", err=True)
+    return _tell(done.manifest, out)
+
+
+def _tell(manifest: dict[str, object], out: str) -> int:
+    """Say on standard error what was not used, and give the exit code."""
+    counts = manifest["counts"]
+    assert isinstance(counts, dict)
+    refused, skipped = manifest["refused"], manifest["skipped"]
+    assert isinstance(refused, list)
+    assert isinstance(skipped, list)
+    for word, rows in (("skipped", skipped), ("refused", refused)):
+        for row in rows:
+            click.echo(f"neardup: {word} {visible(row['file'])}: {visible(row['reason'])}", err=True)
+    if counts["bad"]:
+        click.echo(f"neardup: {counts['bad']:,} bad records are in {visible(out)}/quarantine.jsonl", err=True)
+    return REFUSED if refused else QUARANTINED if counts["bad"] else 0
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise click.UsageError(f"{text!r} is not a share such as 50% or 0.5")
+    return value
+
+
+def _size(text: str) -> int:
+    """Bytes, also written with K, M or G."""
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    number, unit = (text[:-1], units[text[-1:].upper()]) if text[-1:].upper() in units else (text, 1)
+    if not number.isascii() or not number.isdigit() or not 1 << 20 <= int(number) * unit <= 1 << 44:
+        raise click.UsageError(f"{text!r} is not a size of at least 1M, such as 256M or 4G")
+    return int(number) * unit

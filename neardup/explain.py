@@ -1,0 +1,137 @@
+"""Why two documents are alike, or not: fingerprints, measures, and the features that part them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from neardup.distances import distance, similarity
+from neardup.fingerprints import format
+from neardup.schemes import Scheme
+
+# What the kinds of features of `mixed:N` are called; other features have one kind, 0.
+KINDS = {0: "text", 1: "word", 2: "character", 3: "pair of characters", 4: "run of characters"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A feature that weighs more in one text: occurrences, documents that have it, its part of the gap."""
+
+    kind: str
+    text: str
+    left: int
+    right: int
+    documents: int | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What there is to say about two texts. The fingerprints are None where there is no information."""
+
+    left: str | None
+    right: str | None
+    bits: int
+    distance: int | None
+    estimated: float | None
+    similarity: float
+    differences: tuple[Difference, ...]
+    scheme: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Feature:
+    kind: int
+    text: str
+    count: int
+
+
+def explain(scheme: Scheme, left: str, right: str, *, most: int = 20) -> Explanation:
+    """The fingerprints of two texts, their distance and similarity, and what weighs most between them.
+
+    >>> from neardup.schemes import scheme
+    >>> found = explain(scheme("words:1"), "the old house", "the new house")
+    >>> round(found.similarity, 3), [(one.text, one.left, one.right) for one in found.differences]
+    (0.667, [('new', 0, 1), ('old', 1, 0)])
+    """
+    prints = [scheme.fingerprint(text) for text in (left, right)]
+    ours, theirs = (_features(scheme, text) for text in (left, right))
+    apart = None if prints[0] is None or prints[1] is None else distance(prints[0], prints[1])
+    return Explanation(
+        left=None if prints[0] is None else format(prints[0], scheme.bits),
+        right=None if prints[1] is None else format(prints[1], scheme.bits),
+        bits=scheme.bits,
+        distance=apart,
+        estimated=None if apart is None else similarity(apart, scheme.bits),
+        similarity=cosine(_counts(ours), _counts(theirs)),
+        differences=_differences(scheme, ours, theirs, most),
+        scheme=scheme.name,
+        digest=scheme.digest,
+    )
+
+
+def plain_similarity(scheme: Scheme, left: str, right: str) -> float:
+    """The cosine of the features of two texts, each counted as bit_length of its occurrences."""
+    ours, theirs = (_counts(_features(scheme, text)) for text in (left, right))
+    return cosine(ours, theirs)
+
+
+def cosine(left: Mapping[int, int], right: Mapping[int, int]) -> float:
+    """The cosine of two vectors of whole numbers; 0 where one is empty.
+
+    >>> cosine({1: 3, 2: 4}, {1: 3, 2: 4}), cosine({1: 1}, {2: 1}), cosine({}, {})
+    (1.0, 0.0, 0.0)
+    """
+    product = sum(value * right[key] for key, value in left.items() if key in right)
+    squares = sum(value * value for value in left.values()) * sum(value * value for value in right.values())
+    if not squares:
+        return 0.0
+    return 1.0 if product * product == squares else product / math.sqrt(squares)
+
+
+def _features(scheme: Scheme, text: str) -> dict[int, _Feature]:
+    found = scheme.feature_list(text)
+    counts = Counter(hash for _, _, hash in found)
+    return {hash: _Feature(kind, shown, counts[hash]) for kind, shown, hash in found}
+
+
+def _counts(features: Mapping[int, _Feature]) -> dict[int, int]:
+    return {hash: one.count.bit_length() for hash, one in features.items()}
+
+
+def _differences(
+    scheme: Scheme, left: Mapping[int, _Feature], right: Mapping[int, _Feature], most: int
+) -> tuple[Difference, ...]:
+    """The features whose weights differ, those that differ most first."""
+    table = scheme.frequencies
+    rows = []
+    total = 0.0
+    for hash in left.keys() | right.keys():
+        one = left.get(hash) or right[hash]
+        counts = [side[hash].count if hash in side else 0 for side in (left, right)]
+        gap = abs(counts[0].bit_length() - counts[1].bit_length())
+        if not gap:
+            continue
+        known = None if table is None else max(1, table.get(hash))
+        weight = gap * gap * (1.0 if known is None else weight_of(known, table.knee if table else 0))
+        total += weight
+        rows.append((weight, one, counts, known))
+    rows.sort(key=lambda row: (-row[0], row[1].kind, row[1].text))
+    return tuple(
+        Difference(
+            KINDS.get(one.kind, "feature"), one.text, counts[0], counts[1], known, weight / (total or 1.0)
+        )
+        for weight, one, counts, known in rows[:most]
+    )
+
+
+def weight_of(documents: int, knee: int) -> float:
+    """How much a feature of that many documents counts beside a rare one, squared.
+
+    >>> weight_of(10, 16), weight_of(64, 16)
+    (1.0, 0.25)
+    """
+    return 1.0 if documents <= knee else knee / documents

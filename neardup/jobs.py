@@ -1,0 +1,370 @@
+"""A deduplication job: inputs in, a run directory out (docs/formats/run.md).
+
+Every file appears when it is complete, `manifest.json` last: a folder with a manifest is a
+finished run. Until then finished parts stand in `.neardup/`, and the same job goes on from them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import __version__
+from neardup.errors import InvalidValue
+from neardup.guards import Trip
+from neardup.pipeline import Flow, Result, Settings, check_guards, run_key
+from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
+from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, file_digest
+from neardup.schemes import Scheme
+from neardup.sinks.atomic import atomic_file
+from neardup.sinks.kept import copy_kept
+from neardup.sinks.quarantine import Quarantine
+from neardup.sinks.tables import open_sink
+from neardup.sources import ANY, Source, Tolerance, open_source
+from neardup.sources.limits import DEFAULT, Limits
+
+WORK: Final = ".neardup"
+QUARANTINE: Final = "quarantine.jsonl"
+REPORT: Final = "report.html"
+FORMAT: Final = 1
+SHOWN_CLUSTERS: Final = 25
+SHOWN_MEMBERS: Final = 8
+SHOWN_PAIRS: Final = 12
+BINS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the inputs are read."""
+
+    text_field: str = "text"
+    id_field: str | None = None
+    format: str | None = None
+    html: bool = False
+    limits: Limits = DEFAULT
+    tolerance: Tolerance = ANY
+
+    def open(
+        self, paths: Sequence[str], fields: Iterable[str], quarantine: Quarantine | None = None
+    ) -> Source:
+        """The documents of *paths*."""
+        return open_source(
+            list(paths),
+            text_field=self.text_field,
+            id_field=self.id_field,
+            fields=fields,
+            html=self.html,
+            format=self.format,
+            limits=self.limits,
+            on_bad=None if quarantine is None else quarantine.add,
+            unique=True,
+            tolerance=self.tolerance,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """What to do, and where to write it."""
+
+    inputs: Sequence[str]
+    out: str
+    scheme: Scheme
+    settings: Settings = field(default_factory=Settings)
+    reading: Reading = field(default_factory=Reading)
+    protect: Sequence[str] = ()
+    report: str | None = None
+    annotate_only: bool = False
+    guards: bool = True
+    overwrite: bool = False
+    save_scheme: bool = False
+    threads: int | None = None
+    memory: int = 256 << 20
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Done:
+    """A finished job."""
+
+    manifest: dict[str, Any]
+    source: Source | None
+    """What was read; None where the run had been finished before."""
+
+
+def run_job(job: Job) -> Done:
+    """Do it, or go on with it; everything is written when this returns."""
+    os.makedirs(job.out, exist_ok=True)
+    work = os.path.join(job.out, WORK)
+    with Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True) as quarantine:
+        source = job.reading.open(job.inputs, job.settings.fields, quarantine)
+        protected = job.reading.open(job.protect, job.settings.fields) if job.protect else None
+        key = run_key(
+            job.settings, job.scheme, [_facts(job), *_stamps(source), "protected", *_stamps(protected)]
+        )
+        if (done := _finished(job, key)) is not None:
+            return Done(done, None)
+        flow = Flow(
+            job.settings,
+            job.scheme,
+            threads=job.threads,
+            memory=job.memory,
+            work=work,
+            key=key,
+            quiet=job.quiet,
+        )
+        result = flow.run(source, protected)
+        if source.bad and not quarantine.count:
+            # The parts of an earlier process stand for the first reading: read once more for the bad ones.
+            source = job.reading.open(job.inputs, job.settings.fields, quarantine)
+            for _ in source:
+                pass
+    report = os.path.join(job.out, REPORT) if job.report is None else job.report
+    stopped = job.guards and any(trip.stopped for trip in result.guards)
+    if stopped or job.report is not None:
+        write_report(build_report(result, job, source, stopped=stopped), report)
+    if stopped:
+        check_guards(result, report)
+    manifest = _write(job, result, source, protected, key, quarantine)
+    flow.checkpoints.drop()
+    return Done(manifest, source)
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    reading = job.reading
+    return {
+        "text_field": reading.text_field,
+        "id_field": reading.id_field,
+        "format": reading.format,
+        "html": reading.html,
+        "limits": asdict(reading.limits),
+    }
+
+
+def _stamps(source: Source | None) -> list[Any]:
+    """Names, sizes and times of the inputs; what is no file cannot be gone on with."""
+    stamps: list[Any] = []
+    for one in [] if source is None else source.inputs:
+        path = getattr(one, "path", None)
+        try:
+            status = os.stat(path)  # type: ignore[arg-type]
+            stamps.append([path, status.st_size, status.st_mtime_ns])
+        except (OSError, TypeError, ValueError):
+            stamps.append([str(path), os.getpid()])
+    return stamps
+
+
+def _finished(job: Job, key: str) -> dict[str, Any] | None:
+    """The manifest of the same run, if it is there; an error if another one is."""
+    try:
+        with open(os.path.join(job.out, MANIFEST), "rb") as file:
+            found = json.load(file)
+    except (FileNotFoundError, ValueError):
+        return None
+    if job.overwrite:
+        os.unlink(os.path.join(job.out, MANIFEST))
+        return None
+    if isinstance(found, dict) and found.get("run") == key:
+        return found
+    raise InvalidValue(f"{job.out!r} holds another run; choose another folder, or use --overwrite")
+
+
+# --- what is written -------------------------------------------------------------------------------------
+
+
+def _write(
+    job: Job, result: Result, source: Source, protected: Source | None, key: str, quarantine: Quarantine
+) -> dict[str, Any]:
+    outputs = []
+    for name, table in ((ANNOTATIONS, result.annotations), (EVIDENCE, result.evidence)):
+        with open_sink(os.path.join(job.out, name), table.schema, overwrite=True) as sink:
+            for batch in table.to_batches():
+                sink.write(batch)
+        outputs.append(name)
+    if not job.annotate_only:
+        made = copy_kept(source, result.keep_mask, job.out, overwrite=True)
+        outputs += [os.path.basename(path) for path in made]
+    if job.save_scheme:
+        result.scheme.save(os.path.join(job.out, SCHEME))
+        outputs.append(SCHEME)
+    if quarantine.count:
+        outputs.append(QUARANTINE)
+    if job.report is not None and os.path.dirname(os.path.abspath(job.report)) == os.path.abspath(job.out):
+        outputs.append(os.path.basename(job.report))
+    manifest = {
+        **describe(job, result, source, protected),
+        "run": key,
+        "outputs": [_output(job.out, name) for name in outputs],
+    }
+    with atomic_file(os.path.join(job.out, MANIFEST), overwrite=True) as file:
+        file.write(
+            json.dumps(manifest, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+        )
+    return manifest
+
+
+def _output(folder: str, name: str) -> dict[str, Any]:
+    path = os.path.join(folder, name)
+    return {"name": name, "bytes": os.path.getsize(path), "sha256": file_digest(path)}
+
+
+def describe(job: Job, result: Result, source: Source, protected: Source | None = None) -> dict[str, Any]:
+    """What was done, in the words of the manifest."""
+    settings = asdict(job.settings)
+    settings.update(_facts(job), annotate_only=job.annotate_only, no_guards=not job.guards)
+    return {
+        "neardup": __version__,
+        "format": FORMAT,
+        "scheme": {**result.scheme.facts(), "digest": result.scheme.digest},
+        "settings": settings,
+        "plan": result.plan,
+        "inputs": _inputs(source),
+        "protected": [] if protected is None else _inputs(protected),
+        "counts": result.summary,
+        "sources": [asdict(loss) for loss in result.losses],
+        "guards": [{**asdict(trip), "stopped": trip.stopped} for trip in result.guards],
+        "refused": [{"file": bad.file, "reason": bad.reason} for bad in source.refused],
+        "skipped": [asdict(one) for one in source.skipped],
+    }
+
+
+def _inputs(source: Source) -> list[dict[str, Any]]:
+    rows = []
+    for name, digest in source.digests.items():
+        size = os.path.getsize(name) if os.path.isfile(name) else None
+        rows.append({"name": name, "bytes": size, "sha256": digest})
+    return rows
+
+
+# --- the report ------------------------------------------------------------------------------------------
+
+
+def build_report(result: Result, job: Job, source: Source, *, stopped: bool = False) -> Report:
+    """Everything that the page shows, with the texts that it needs, in one more reading."""
+    annotations, evidence = result.annotations, result.evidence
+    sizes = Counter(Counter(annotations.column("cluster").to_pylist()).values())
+    clusters = _largest(annotations, evidence)
+    borderline = _borderline(evidence)
+    wanted = {
+        row[side] for rows in (*clusters.values(), borderline) for row in rows for side in ("keeper", "id")
+    }
+    sides = _sides(source, wanted)
+    views = []
+    for keeper, rows in clusters.items():
+        members = [_view(row, sides) for row in rows[:SHOWN_MEMBERS]]
+        views.append(ClusterView(sides.get(keeper, Side(keeper, "")), members, len(rows) + 1))
+    summary = {
+        **result.summary,
+        "measured": result.summary["measured_pairs"],
+        "accepted": result.summary["accepted_pairs"],
+        "rejected": result.summary["measured_pairs"] - result.summary["accepted_pairs"],
+        "bits": result.scheme.bits,
+        "recall": job.settings.recall,
+        "keep": job.settings.keep,
+        "rules": _rules(evidence),
+        "stopped": stopped,
+        "annotate_only": job.annotate_only,
+    }
+    return Report(
+        summary=summary,
+        sizes=dict(sizes),
+        distances=_distances(evidence),
+        similarities=_similarities(evidence),
+        clusters=views,
+        borderline=[_view(row, sides) for row in borderline],
+        losses=result.losses,
+        guards=[_guard(trip) for trip in result.guards],
+        plan=result.plan,
+        manifest=describe(job, result, source),
+    )
+
+
+def _largest(annotations: pa.Table, evidence: pa.Table) -> dict[str, list[dict[str, Any]]]:
+    """The evidence rows of the largest clusters, the least similar members first."""
+    gone = annotations.filter(pc.is_valid(annotations.column("duplicate_of")))
+    counts = gone.group_by("cluster").aggregate([([], "count_all")])
+    order = counts.sort_by([("count_all", "descending"), ("cluster", "ascending")]).slice(0, SHOWN_CLUSTERS)
+    names = order.column("cluster").to_pylist()
+    keeper = dict(zip(gone.column("id").to_pylist(), gone.column("duplicate_of").to_pylist(), strict=True))
+    rows = evidence.filter(
+        pc.and_(
+            pc.is_in(evidence.column("keeper"), pa.array(names, pa.string())), evidence.column("accepted")
+        )
+    ).to_pylist()
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for row in rows:
+        if keeper.get(row["id"]) == row["keeper"]:
+            found[row["keeper"]].append(row)
+    for members in found.values():
+        members.sort(key=lambda row: (row["similarity"], row["id"]))
+    return found
+
+
+def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
+    """Accepted pairs that were least similar, and rejected ones that were most."""
+    yes = evidence.filter(evidence.column("accepted"))
+    no = evidence.filter(pc.invert(evidence.column("accepted")))
+    ties = [("keeper", "ascending"), ("id", "ascending")]
+    found: list[dict[str, Any]] = (
+        yes.sort_by([("similarity", "ascending"), *ties]).slice(0, SHOWN_PAIRS).to_pylist()
+    )
+    found += no.sort_by([("similarity", "descending"), *ties]).slice(0, SHOWN_PAIRS).to_pylist()
+    return found
+
+
+def _sides(source: Source, wanted: set[str]) -> dict[str, Side]:
+    """The documents with those ids."""
+    found: dict[str, Side] = {}
+    values = pa.array(sorted(wanted), pa.large_string())
+    for batch in source:
+        rows = np.flatnonzero(pc.is_in(batch.ids, values).to_numpy(zero_copy_only=False))
+        for row in rows.tolist():
+            id = batch.ids[row].as_py()
+            found[id] = Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
+        if len(found) == len(wanted):
+            break
+    return found
+
+
+def _view(row: Mapping[str, Any], sides: Mapping[str, Side]) -> PairView:
+    keeper, other = (sides.get(row[name], Side(row[name], "")) for name in ("keeper", "id"))
+    numbers = {name: row[name] for name in ("distance", "similarity", "common", "rare", "accepted", "rule")}
+    return PairView(keeper, other, **numbers)
+
+
+def _rules(evidence: pa.Table) -> dict[str, tuple[int, int]]:
+    counts: dict[str, list[int]] = {}
+    for group in evidence.group_by(["rule", "accepted"]).aggregate([([], "count_all")]).to_pylist():
+        row = counts.setdefault(group["rule"], [0, 0])
+        row[0 if group["accepted"] else 1] += group["count_all"]
+    ordered = sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
+    return {rule: (yes, no) for rule, (yes, no) in ordered}
+
+
+def _distances(evidence: pa.Table) -> dict[int, tuple[int, int]]:
+    distance = evidence.column("distance").to_numpy()
+    accepted = evidence.column("accepted").to_numpy()
+    yes, no = Counter(distance[accepted].tolist()), Counter(distance[~accepted].tolist())
+    return {at: (yes[at], no[at]) for at in sorted({*yes, *no})}
+
+
+def _similarities(evidence: pa.Table) -> list[tuple[float, float, int, int]]:
+    similarity = np.minimum(evidence.column("similarity").to_numpy(), 1.0)
+    accepted = evidence.column("accepted").to_numpy()
+    edges = np.linspace(0, 1, BINS + 1)
+    yes, no = (np.histogram(similarity[mask], edges)[0].tolist() for mask in (accepted, ~accepted))
+    return [
+        (low, high, a, b)
+        for low, high, a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), yes, no, strict=True)
+    ]
+
+
+def _guard(trip: Trip) -> GuardView:
+    return GuardView(trip.name, trip.limit, trip.value, trip.stopped, trip.examples, trip.what)

@@ -1,0 +1,793 @@
+"""dedupe(): the whole flow, from documents to what stays, with the evidence.
+
+sources -> survey -> fingerprint -> join -> verify -> stars -> keep -> annotations, evidence
+
+No document is removed unless it was measured directly against the one that stays.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neardup import __version__, _native
+from neardup.checkpoints import Checkpoints
+from neardup.errors import GuardStopped, InvalidValue
+from neardup.fingerprints import Fingerprints
+from neardup.guards import Limits as Guards
+from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
+from neardup.keep import Keep, keep_order, parse_keep
+from neardup.pairs import join
+from neardup.planner import plan
+from neardup.progress import stage
+from neardup.radius import check_share, radius_for
+from neardup.report import Loss
+from neardup.schemes import Scheme
+from neardup.schemes import scheme as scheme_of
+from neardup.sources import Source, open_source
+from neardup.stars import Stars, stars
+from neardup.survey import Documents, Surveyor
+from neardup.verify import (
+    IDENTICAL,
+    REASONS,
+    UNVERIFIED,
+    WHOLE,
+    Measure,
+    Verdicts,
+    Verifier,
+    measuring_scheme,
+    parse_measure,
+)
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+# The share of the pairs within the radius that the join must find when it need not find all.
+JOIN_RECALL: Final = 0.99
+CHECKPOINT_SECONDS: Final = 30.0
+EXAMPLES: Final = 5
+
+ANNOTATIONS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("cluster", pa.string()),
+        ("keep", pa.bool_()),
+        ("duplicate_of", pa.string()),
+        ("distance", pa.int32()),
+        ("similarity", pa.float64()),
+    ]
+)
+EVIDENCE: Final = pa.schema(
+    [
+        ("keeper", pa.string()),
+        ("id", pa.string()),
+        ("distance", pa.int32()),
+        ("similarity", pa.float64()),
+        ("common", pa.float64()),
+        ("rare", pa.float64()),
+        ("accepted", pa.bool_()),
+        ("rule", pa.string()),
+        ("scheme", pa.string()),
+        ("radius", pa.int32()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a user may choose about what is a duplicate and what stays."""
+
+    similarity: float = 0.64
+    recall: float = 0.95
+    radius: int | None = None
+    exact: bool = False
+    verify: str = "default"
+    keep: str = "central,longest"
+    within: str | None = None
+    across: str | None = None
+    source_field: str | None = None
+    guards: Guards = field(default_factory=Guards)
+
+    def __post_init__(self) -> None:
+        check_share("similarity", self.similarity)
+        check_share("recall", self.recall)
+        if self.within is not None and self.across is not None:
+            raise InvalidValue("choose one of within and across")
+        parse_keep(self.keep)
+        parse_measure(self.verify)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields of a document that these settings look at."""
+        asked = (*parse_keep(self.keep).fields, self.within, self.across, self.source_field)
+        return tuple(dict.fromkeys(name for name in asked if name is not None))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidates:
+    """Pairs within the radius, of documents that are numbered in keep order."""
+
+    left: Rows
+    right: Rows
+    distance: npt.NDArray[np.int32]
+    radius: int
+    plan: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What was found: annotations and evidence as Arrow tables, and the way to the kept documents."""
+
+    annotations: pa.Table
+    evidence: pa.Table
+    summary: dict[str, Any]
+    scheme: Scheme
+    plan: str
+    guards: tuple[Trip, ...]
+    losses: tuple[Loss, ...]
+    source: Source = field(repr=False)
+    keep_mask: Flags = field(repr=False)
+    """Which documents stay, in the order of the input."""
+
+    @property
+    def kept(self) -> pa.Table:
+        """The documents that stay: id, text and the fields that were asked for."""
+        batches, at = [], 0
+        for batch in self.source:
+            mask = pa.array(self.keep_mask[at : at + len(batch)])
+            at += len(batch)
+            columns: dict[str, Any] = {"id": batch.ids, "text": batch.texts}
+            if batch.fields is not None:
+                columns.update(zip(batch.fields.schema.names, batch.fields.columns, strict=True))
+            batches.append(pa.table(columns).filter(mask))
+        empty = pa.table({"id": pa.array([], pa.large_string()), "text": pa.array([], pa.large_string())})
+        return pa.concat_tables(batches, promote_options="permissive") if batches else empty
+
+
+def dedupe(
+    data: Any,
+    *,
+    settings: Settings | None = None,
+    scheme: str | Scheme = "text",
+    protect: Any = None,
+    text_field: str = "text",
+    id_field: str | None = None,
+    threads: int | None = None,
+    memory: int = 256 << 20,
+    work: str | None = None,
+    quiet: bool = True,
+    source: Source | None = None,
+    **choices: Any,
+) -> Result:
+    """Find the near-duplicates of *data* and say which documents stay.
+
+    *data* is a path, several, a table or an iterable of documents. *choices* are those of
+    `Settings`: similarity, recall, radius, exact, verify, keep, within, across, ... *protect* is
+    another input, whose documents stay whatever happens. *work* is a folder for checkpoints and
+    for what does not fit into *memory* bytes.
+
+    >>> result = dedupe([{"id": "a", "text": "one and the same short text"},
+    ...                  {"id": "b", "text": "One and the same  short text!"},
+    ...                  {"id": "c", "text": "quite another text"}])
+    >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
+    {'id': 'b', 'keep': True, 'duplicate_of': None}
+    """
+    if settings is None:
+        settings = Settings(**choices)
+    elif choices:
+        settings = replace(settings, **choices)
+    flow = Flow(settings, scheme_of(scheme), threads=threads, memory=memory, work=work, quiet=quiet)
+    if source is None:
+        source = open_source(
+            data, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+        )
+    guarded = None
+    if protect is not None:
+        guarded = open_source(
+            protect, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+        )
+    return flow.run(source, guarded)
+
+
+class Flow:
+    """One run: the stages after each other, each of which may have been finished before."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        scheme: Scheme,
+        *,
+        threads: int | None = None,
+        memory: int = 256 << 20,
+        work: str | None = None,
+        key: str = "",
+        quiet: bool = True,
+    ) -> None:
+        self.settings, self.scheme, self.threads, self.memory = settings, scheme, threads, memory
+        self.keep: Keep = parse_keep(settings.keep)
+        self.measure: Measure = parse_measure(settings.verify, settings.similarity)
+        self.work, self.quiet = work, quiet
+        self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
+
+    def run(self, source: Source, protected: Source | None = None) -> Result:
+        """All stages."""
+        sources = [source] if protected is None else [source, protected]
+        documents, table, fixed = self.survey(sources)
+        scheme = self.scheme
+        if scheme.weights == "log-df" and scheme.frequencies is None:
+            scheme = replace(scheme, frequencies=table)
+        prints = self.fingerprint(sources, scheme, documents)
+        same = Representatives.of(documents, self.settings, self.keep, fixed)
+        found = self.candidates(prints, same, documents)
+        judged = self.verify(sources, same, found, table, documents)
+        return self.conclude(source, documents, fixed, scheme, prints, same, found, judged)
+
+    # --- stages ----------------------------------------------------------------------------------------
+
+    def survey(self, sources: Sequence[Source]) -> tuple[Documents, _native.Frequencies, Flags]:
+        """Ids, lengths, fields and contents of all documents, and how common each feature is."""
+        recipe = measuring_scheme()
+        done, counted = self.checkpoints.load("survey"), self.checkpoints.load("frequencies")
+        table, skip, first = _native.Frequencies(), 0, 0
+        surveyor = Surveyor(recipe, self.settings.fields, table, self.threads)
+        if done is not None and counted is not None:
+            notes = json.loads((done.schema.metadata or {})[b"notes"])
+            table = _native.Frequencies.from_bytes(counted.column("bytes")[0].as_py())
+            documents = Documents.of(done)
+            if notes["complete"]:
+                for source, counts in zip(sources, notes["sources"], strict=True):
+                    source.restore(counts)
+                return documents, table, _fixed(len(documents), notes["first"])
+            surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, documents)
+            skip, first = notes["batches"], notes["first"]
+        saved, seen = time.monotonic(), 0
+        for number, source in enumerate(sources):
+            with stage("read", total=source.size, quiet=self.quiet) as advance:
+                for batch in source:
+                    seen += 1
+                    if seen <= skip:
+                        continue
+                    surveyor.add(batch)
+                    first += len(batch) if number == 0 else 0
+                    advance(surveyor.count, source.consumed)
+                    if self.work and time.monotonic() - saved > CHECKPOINT_SECONDS:
+                        self._save_survey(
+                            surveyor, table, {"complete": False, "batches": seen, "first": first}
+                        )
+                        saved = time.monotonic()
+        notes = {"complete": True, "first": first, "sources": [source.counts() for source in sources]}
+        self._save_survey(surveyor, table, notes)
+        documents = surveyor.documents()
+        return documents, table, _fixed(len(documents), first)
+
+    def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
+        if self.work is None:
+            return
+        # The table first: the survey is what says that both are there.
+        self.checkpoints.save(
+            "frequencies", pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())})
+        )
+        documents = surveyor.documents().table()
+        metadata = {**(documents.schema.metadata or {}), b"notes": json.dumps(notes).encode()}
+        self.checkpoints.save("survey", documents.replace_schema_metadata(metadata))
+
+    def fingerprint(self, sources: Sequence[Source], scheme: Scheme, documents: Documents) -> Fingerprints:
+        """The fingerprints of all documents."""
+        done = self.checkpoints.load("fingerprints")
+        if done is not None:
+            return Fingerprints.from_arrow(done.column("fingerprint"), scheme.bits, scheme.digest)
+        if not self.measure.verifies or len(documents) > 1:
+            words = np.zeros((len(documents), (scheme.bits + 63) // 64), dtype=np.uint64)
+            valid = np.zeros(len(documents), dtype=bool)
+            at = 0
+            for source in sources:
+                with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
+                    for batch in source:
+                        some = scheme.fingerprints(batch.texts, threads=self.threads)
+                        words[at : at + len(batch)] = some.words
+                        valid[at : at + len(batch)] = some.valid
+                        at += len(batch)
+                        advance(at, source.consumed)
+            prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
+        else:
+            prints = Fingerprints.of([None] * len(documents), scheme.bits, scheme.digest)
+        self.checkpoints.save("fingerprints", pa.table({"fingerprint": prints.to_arrow()}))
+        return prints
+
+    def candidates(self, prints: Fingerprints, same: Representatives, documents: Documents) -> Candidates:
+        """The pairs of different texts that are near enough to be looked at."""
+        settings = self.settings
+        bits = prints.bits
+        radius = settings.radius
+        if radius is None:
+            wanted = 1.0 if settings.exact else settings.recall
+            share = min(wanted / (1.0 if settings.exact else JOIN_RECALL), 0.999)
+            radius = radius_for(settings.similarity, share, bits)
+        recall = 1.0 if settings.exact or settings.radius is not None else JOIN_RECALL
+        some = Fingerprints(
+            prints.words[same.document], bits=bits, valid=prints.valid[same.document], digest=prints.digest
+        )
+        text = str(plan(some, radius, recall=recall, threads=self.threads))
+        done = self.checkpoints.load("candidates")
+        if done is None:
+            with stage("join", quiet=self.quiet) as advance:
+                pairs = join(some, radius, recall=recall, threads=self.threads)
+                advance(len(some), 0)
+            left, right = pairs.left.astype(np.int64), pairs.right.astype(np.int64)
+            wanted_pairs = same.comparable(left, right)
+            left, right = left[wanted_pairs], right[wanted_pairs]
+            distance = pairs.distance[wanted_pairs].astype(np.int32)
+            columns = {"left": left, "right": right, "distance": distance}
+            self.checkpoints.save("candidates", pa.table({name: pa.array(c) for name, c in columns.items()}))
+        else:
+            left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
+        return Candidates(left, right, distance, radius, text)
+
+    def verify(
+        self,
+        sources: Sequence[Source],
+        same: Representatives,
+        found: Candidates,
+        table: _native.Frequencies,
+        documents: Documents,
+    ) -> Judged:
+        """Every candidate pair that can decide something, measured; and who keeps whom."""
+        if not self.measure.verifies:
+            verdicts = Judgements(len(found.left), None)
+            return self._stars(same, found, verdicts, documents)
+        wanted = np.full(len(documents), -1, dtype=np.int64)
+        needed = np.unique(np.concatenate([found.left, found.right]))
+        wanted[same.document[needed]] = needed
+        with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
+            verifier = Verifier(
+                self.measure,
+                table,
+                len(same.document),
+                spill=os.path.join(folder, "texts"),
+                memory=self.memory,
+                threads=self.threads,
+            )
+            if len(needed):
+                self._set_aside(sources, wanted, verifier)
+            with stage("verify", quiet=self.quiet) as advance:
+                verifier.meet(found.left, found.right, found.distance)
+
+                def judge(rows: Rows) -> Verdicts:
+                    return verifier.judge(found.left[rows], found.right[rows])
+
+                judged = self._stars(same, found, Judgements(len(found.left), judge), documents)
+                advance(len(needed), 0)
+        return judged
+
+    def _set_aside(self, sources: Sequence[Source], wanted: Rows, verifier: Verifier) -> None:
+        at = 0
+        for source in sources:
+            with stage("read again", total=source.size, quiet=self.quiet) as advance:
+                for batch in source:
+                    numbers = wanted[at : at + len(batch)]
+                    if (numbers >= 0).any():
+                        verifier.add(numbers, batch.texts)
+                    at += len(batch)
+                    advance(at, source.consumed)
+
+    def _stars(
+        self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
+    ) -> Judged:
+        rank = same.rank
+        if any(rule.name == "central" for rule in self.keep.rules):
+            accepted = verdicts.accepted(np.arange(len(found.left)))
+            degree = np.zeros(len(same.document), dtype=np.int64)
+            for side in (found.left, found.right):
+                degree += np.bincount(side[accepted], minlength=len(degree))
+            rank = same.ranked(documents, self.keep, degree)
+        one, other = rank[found.left], rank[found.right]
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        order = np.lexsort([high, low])
+        made = stars(
+            len(rank),
+            low[order],
+            high[order],
+            lambda rows: verdicts.accepted(order[rows]),
+            fixed=same.fixed[np.argsort(rank)] if same.fixed.any() else None,
+        )
+        return _best_keepers(made, rank, order, found, same, verdicts)
+
+    def conclude(
+        self,
+        source: Source,
+        documents: Documents,
+        fixed: Flags,
+        scheme: Scheme,
+        prints: Fingerprints,
+        same: Representatives,
+        found: Candidates,
+        judged: Judged,
+    ) -> Result:
+        """Annotations, evidence, counts and guards."""
+        conclusion = Conclusion(documents, fixed, scheme, same, found, judged, self.keep, self.measure)
+        trips = self._guards(documents, fixed, prints, conclusion)
+        summary = {
+            "documents": source.documents,
+            "kept": int(conclusion.keep[~fixed].sum()),
+            "removed": int((~conclusion.keep[~fixed]).sum()),
+            "clusters": conclusion.clusters,
+            "without_information": int((~documents.informative[~fixed]).sum()),
+            "protected": int(fixed.sum()),
+            "bad": source.bad,
+            "candidate_pairs": len(found.left),
+            "measured_pairs": int(judged.known.sum()) if self.measure.verifies else 0,
+            "accepted_pairs": int((judged.known & judged.accepted).sum()),
+            "radius": found.radius,
+            "similarity": self.settings.similarity,
+            "scheme": scheme.digest,
+        }
+        return Result(
+            annotations=conclusion.annotations(),
+            evidence=conclusion.evidence(),
+            summary=summary,
+            scheme=scheme,
+            plan=found.plan,
+            guards=trips,
+            losses=self._losses(documents, fixed, conclusion),
+            source=source,
+            keep_mask=conclusion.keep[~fixed],
+        )
+
+    def _losses(self, documents: Documents, fixed: Flags, conclusion: Conclusion) -> tuple[Loss, ...]:
+        names, codes = _source_of(documents, self.settings)
+        totals = np.bincount(codes[~fixed], minlength=len(names))
+        lost = np.bincount(codes[~fixed & ~conclusion.keep], minlength=len(names))
+        rows = zip(names, totals.tolist(), lost.tolist(), strict=True)
+        return tuple(Loss(*row) for row in rows if row[1])
+
+    def _guards(
+        self, documents: Documents, fixed: Flags, prints: Fingerprints, conclusion: Conclusion
+    ) -> tuple[Trip, ...]:
+        limits = self.settings.guards
+        own = ~fixed
+        ids = documents.ids
+        trips: list[Trip | None] = []
+        if len(documents):
+            sizes = np.bincount(conclusion.keeper, minlength=len(documents))
+            largest = int(sizes.argmax())
+            members = np.flatnonzero(conclusion.keeper == largest)[:EXAMPLES]
+            trips.append(cluster_guard(limits, int(sizes[largest]), _ids(ids, members)))
+            names, codes = _source_of(documents, self.settings)
+            totals = np.bincount(codes[own], minlength=len(names))
+            lost = np.bincount(codes[own & ~conclusion.keep], minlength=len(names))
+            worst = int(np.argmax(lost / np.maximum(totals, 1)))
+            gone = np.flatnonzero(own & ~conclusion.keep & (codes == worst))[:EXAMPLES]
+            trips.append(
+                loss_guard(limits, names[worst], int(totals[worst]), int(lost[worst]), _ids(ids, gone))
+            )
+        valid = np.flatnonzero(prints.valid)
+        if len(valid):
+            rows = _as_bytes(prints.words[valid])
+            _, first, counts = np.unique(rows, return_index=True, return_counts=True)
+            most = int(counts.argmax())
+            alike = valid[rows == rows[first[most]]][:EXAMPLES]
+            trips.append(same_guard(limits, len(documents), int(counts[most]), _ids(ids, alike)))
+        return tuple(trip for trip in trips if trip is not None)
+
+
+def check_guards(result: Result, report: str | None = None) -> None:
+    """Raise if a guard says that the run must not go on; *report* is where it is told in full."""
+    stopped = [str(trip) for trip in result.guards if trip.stopped]
+    if stopped:
+        where = "" if report is None else f" ({report} shows it)"
+        raise GuardStopped(
+            f"stopped, no document was removed: {'; '.join(stopped)}{where}; "
+            "raise the limit, or use --no-guards, if this is what you want"
+        )
+
+
+def run_key(settings: Settings, scheme: Scheme, inputs: Sequence[Any]) -> str:
+    """What must be equal for the parts of one run to be used by another."""
+    facts = {
+        "version": __version__,
+        "settings": asdict(settings),
+        "scheme": scheme.digest,
+        "inputs": list(inputs),
+    }
+    return hashlib.blake2b(
+        json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=16
+    ).hexdigest()
+
+
+def _fixed(count: int, first: int) -> Flags:
+    fixed = np.zeros(count, dtype=bool)
+    fixed[first:] = True
+    return fixed
+
+
+def _ids(ids: pa.LargeStringArray, rows: Rows) -> list[str]:
+    found: list[str] = ids.take(pa.array(rows)).to_pylist()
+    return found
+
+
+def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Rows]:
+    """The names of the sources, and which one each document comes from."""
+    if settings.source_field is None:
+        return documents.files or [""], documents.file.astype(np.int64)
+    values = [str(value) for value in documents.column(settings.source_field)]
+    names = sorted(set(values))
+    codes = {name: code for code, name in enumerate(names)}
+    return names, np.array([codes[value] for value in values], dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Representatives:
+    """One document for each text that occurs, numbered in keep order; the others are its copies.
+
+    With *across*, copies are of one source each: they are not compared with each other.
+    """
+
+    document: Rows
+    """The document that stands for a text."""
+    of_document: Rows
+    """The text of each document, -1 where it has no information."""
+    field: Rows
+    """What *within* or *across* compares, as a number; 0 without them."""
+    across: bool
+    within: bool
+    fixed: Flags
+    rank: Rows
+
+    @classmethod
+    def of(cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags) -> Representatives:
+        """The texts of *documents*."""
+        name = settings.within or settings.across
+        codes = np.zeros(len(documents), dtype=np.int64)
+        if name is not None:
+            seen: dict[str, int] = {}
+            codes = np.array(
+                [seen.setdefault(str(value), len(seen)) for value in documents.column(name)], np.int64
+            )
+        order = _order(documents, keep, fixed, None)
+        order = order[documents.informative[order]]
+        keys = np.stack(
+            [documents.content[order, 0], documents.content[order, 1], codes[order].astype(np.uint64)], axis=1
+        )
+        rows = _as_bytes(keys)
+        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        # Numbered by where each text is first met in the keep order.
+        place = np.argsort(np.argsort(first))
+        of_document = np.full(len(documents), -1, dtype=np.int64)
+        of_document[order] = place[inverse]
+        document = order[np.sort(first)]
+        count = len(document)
+        return cls(
+            document=document,
+            of_document=of_document,
+            field=codes[document],
+            across=settings.across is not None,
+            within=settings.within is not None,
+            fixed=fixed[document],
+            rank=np.arange(count),
+        )
+
+    def comparable(self, left: Rows, right: Rows) -> Flags:
+        """Which pairs may be compared: of one source, or of two, as the user wants."""
+        wanted = ~(self.fixed[left] & self.fixed[right])
+        if self.within:
+            wanted &= self.field[left] == self.field[right]
+        if self.across:
+            wanted &= self.field[left] != self.field[right]
+        return wanted
+
+    def ranked(self, documents: Documents, keep: Keep, pairs: Rows) -> Rows:
+        """The places of the texts in the keep order, when it is known in how many pairs each is."""
+        degree = np.zeros(len(documents), dtype=np.int64)
+        degree[self.document] = pairs
+        fixed = np.zeros(len(documents), dtype=bool)
+        fixed[self.document] = self.fixed
+        order = _order(documents, keep, fixed, degree, self.document)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return rank
+
+
+def _order(
+    documents: Documents, keep: Keep, fixed: Flags, pairs: Rows | None, rows: Rows | None = None
+) -> Rows:
+    """The keep order of all documents, or of some."""
+    chosen = np.arange(len(documents)) if rows is None else rows
+    ids = _ids(documents.ids, chosen)
+    columns = {name: documents.column(name) for name in keep.fields}
+    fields = {name: [values[row] for row in chosen.tolist()] for name, values in columns.items()}
+    degree = None if pairs is None else pairs[chosen]
+    return keep_order(keep, ids, documents.lengths[chosen], fields, pairs=degree, fixed=fixed[chosen])
+
+
+class Judgements:
+    """Verdicts on candidate pairs, each made once, when it is asked for."""
+
+    def __init__(self, count: int, judge: Callable[[Rows], Verdicts] | None) -> None:
+        self._judge = judge
+        self.known = np.zeros(count, dtype=bool)
+        self.yes = np.zeros(count, dtype=bool)
+        self.reason = np.zeros(count, dtype=np.uint8)
+        self.measured = np.zeros((count, 3), dtype=np.uint16)
+
+    def accepted(self, rows: Rows) -> Flags:
+        """Which of the pairs are accepted."""
+        missing = rows[~self.known[rows]]
+        if self._judge is None:
+            self.yes[missing] = True
+            self.known[missing] = True
+        for at in range(0, len(missing) if self._judge else 0, 8192):
+            part = missing[at : at + 8192]
+            assert self._judge is not None
+            verdicts = self._judge(part)
+            self.known[part], self.yes[part], self.reason[part] = True, verdicts.accepted, verdicts.reason
+            for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
+                self.measured[part, column] = np.rint(values * WHOLE)
+        return self.yes[rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """Who keeps whom among the texts, and what was found of each candidate pair."""
+
+    keeper: Rows
+    """For each text the one that stays for it."""
+    pair: Rows
+    """The candidate pair that says so, -1 for a keeper."""
+    known: Flags
+    accepted: Flags
+    reason: npt.NDArray[np.uint8]
+    measured: npt.NDArray[np.uint16]
+
+
+def _best_keepers(
+    made: Stars, rank: Rows, order: Rows, found: Candidates, same: Representatives, verdicts: Judgements
+) -> Judged:
+    """Every text that goes joins the most similar of the keepers that it is verified against."""
+    back = np.argsort(rank)
+    keeper = back[made.keeper[rank]]
+    stays = keeper == np.arange(len(keeper))
+    one, other = found.left, found.right
+    # Pairs of one that stays and one that goes.
+    rows = np.flatnonzero(stays[one] != stays[other])
+    yes = rows[verdicts.accepted(rows)]
+    goes = np.where(stays[one[yes]], other[yes], one[yes])
+    keeps = np.where(stays[one[yes]], one[yes], other[yes])
+    plain, common = (verdicts.measured[yes, column].astype(np.int64) for column in (0, 1))
+    best = np.lexsort([rank[keeps], found.distance[yes], -plain, -common, goes])
+    first = np.ones(len(best), dtype=bool)
+    first[1:] = goes[best][1:] != goes[best][:-1]
+    chosen = best[first]
+    pair = np.full(len(keeper), -1, dtype=np.int64)
+    keeper[goes[chosen]] = keeps[chosen]
+    pair[goes[chosen]] = yes[chosen]
+    return Judged(keeper, pair, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
+
+
+class Conclusion:
+    """From texts back to documents: who stays, and the rows that say why."""
+
+    def __init__(
+        self,
+        documents: Documents,
+        fixed: Flags,
+        scheme: Scheme,
+        same: Representatives,
+        found: Candidates,
+        judged: Judged,
+        keep: Keep,
+        measure: Measure,
+    ) -> None:
+        self._documents, self._fixed, self._scheme = documents, fixed, scheme
+        self._same, self._found, self._judged = same, found, judged
+        self._measure = measure
+        count = len(documents)
+        own = np.arange(count)
+        text = same.of_document
+        informative = text >= 0
+        self.keeper = own.copy()
+        self.pair = np.full(count, -1, dtype=np.int64)
+        if len(same.document):
+            kept_text = judged.keeper[text]
+            self.pair[informative] = judged.pair[text[informative]]
+            goes = informative & (kept_text != text)
+            if not same.across:
+                goes |= informative & (same.document[text] != own)
+            goes &= ~fixed
+            self.keeper[goes] = same.document[kept_text[goes]]
+        self.stays = self.keeper == own
+        clustered = np.bincount(self.keeper, minlength=count)
+        self.clusters = int((clustered > 1).sum())
+        self.keep = self.stays.copy()
+        if keep.none:
+            self.keep &= (clustered[self.keeper] == 1) | fixed
+
+    def _numbers(self, rows: Rows) -> tuple[Any, ...]:
+        """Distance, three similarities and the rule of documents that go, each against its keeper."""
+        pair = self.pair[rows]
+        copies = pair < 0
+        safe = np.where(copies, 0, pair)
+        if len(self._found.left) == 0:
+            distance = np.zeros(len(rows), dtype=np.int32)
+            measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
+            reason = np.zeros(len(rows), dtype=np.uint8)
+        else:
+            distance = np.where(copies, 0, self._found.distance[safe]).astype(np.int32)
+            measured = np.where(copies[:, None], WHOLE, self._judged.measured[safe])
+            reason = self._judged.reason[safe]
+        rules = np.where(copies, IDENTICAL, self._rules(reason))
+        return distance, measured / WHOLE, rules
+
+    def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        names = np.array(REASONS, dtype=object)
+        return names[reason] if self._measure.verifies else np.full(len(reason), UNVERIFIED, dtype=object)
+
+    def annotations(self) -> pa.Table:
+        """A row a document of the input, in the order of the ids."""
+        ids = self._documents.ids
+        rows = np.flatnonzero(~self._fixed)
+        rows = rows[pc.sort_indices(ids.take(pa.array(rows))).to_numpy()]
+        goes = ~self.stays[rows]
+        distance, measured, _ = self._numbers(rows[goes])
+        cluster = ids.take(pa.array(self.keeper[rows])).cast(pa.string())
+        columns = {
+            "id": ids.take(pa.array(rows)).cast(pa.string()),
+            "cluster": cluster,
+            "keep": pa.array(self.keep[rows]),
+            "duplicate_of": pc.if_else(pa.array(goes), cluster, pa.scalar(None, pa.string())),
+            "distance": _spread(goes, distance, pa.int32()),
+            "similarity": _spread(goes, measured[:, 0], pa.float64()),
+        }
+        return pa.table(columns, schema=ANNOTATIONS)
+
+    def evidence(self) -> pa.Table:
+        """A row for every pair that was measured, and for every copy, in the order of the ids."""
+        same, found, judged = self._same, self._found, self._judged
+        goes = np.flatnonzero(~self.stays)
+        distance, measured, rules = self._numbers(goes)
+        # Pairs that decided nothing, or said no: the one that stays is named first.
+        pairs = np.flatnonzero(judged.known) if self._measure.verifies else np.zeros(0, np.int64)
+        shown = np.zeros(len(found.left), dtype=bool)
+        shown[self.pair[goes][self.pair[goes] >= 0]] = True
+        pairs = pairs[~shown[pairs]]
+        one, other = same.document[found.left[pairs]], same.document[found.right[pairs]]
+        swap = self.stays[other] & ~self.stays[one]
+        keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one)])
+        ids = np.concatenate([goes, np.where(swap, one, other)])
+        measured = np.concatenate([measured, judged.measured[pairs] / WHOLE])
+        table = {
+            "keeper": self._documents.ids.take(pa.array(keeper)).cast(pa.string()),
+            "id": self._documents.ids.take(pa.array(ids)).cast(pa.string()),
+            "distance": pa.array(np.concatenate([distance, found.distance[pairs]]), pa.int32()),
+            "similarity": pa.array(measured[:, 0]),
+            "common": pa.array(measured[:, 1]),
+            "rare": pa.array(measured[:, 2]),
+            "accepted": pa.array(np.concatenate([np.ones(len(goes), bool), judged.accepted[pairs]])),
+            "rule": pa.array(np.concatenate([rules, self._rules(judged.reason[pairs])]), pa.string()),
+            "scheme": pa.array([self._scheme.digest] * len(ids), pa.string()),
+            "radius": pa.array(np.full(len(ids), found.radius, np.int32)),
+        }
+        return pa.table(table, schema=EVIDENCE).sort_by([("keeper", "ascending"), ("id", "ascending")])
+
+
+def _as_bytes(rows: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
+    """Each row as one value that can be sorted and compared."""
+    block = np.ascontiguousarray(rows)
+    return block.view(np.dtype(f"V{block.shape[1] * 8}")).ravel()
+
+
+def _spread(where: Flags, values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    """*values* in the rows where *where* is True, null elsewhere."""
+    full = np.zeros(len(where), dtype=values.dtype)
+    full[where] = values
+    return pa.array(full, kind, mask=~where)

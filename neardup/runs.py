@@ -1,0 +1,375 @@
+"""Run directories: what a deduplication left behind, read again and checked (docs/formats/run.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from neardup.errors import DamagedFile, InvalidValue, RefusedInput
+from neardup.schemes import Scheme
+from neardup.sources import Source, id_path, open_source
+
+ANNOTATIONS: Final = "annotations.parquet"
+EVIDENCE: Final = "evidence.parquet"
+MANIFEST: Final = "manifest.json"
+SCHEME: Final = "scheme.nd"  # there when the run was asked to keep its fitted scheme
+COLUMNS: Final = {
+    ANNOTATIONS: ("id", "cluster", "keep", "duplicate_of", "distance", "similarity"),
+    EVIDENCE: (
+        "keeper",
+        "id",
+        "distance",
+        "similarity",
+        "common",
+        "rare",
+        "accepted",
+        "rule",
+        "scheme",
+        "radius",
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A file that a run read. *name* is the path as it was given; *modified* is known to newer runs only."""
+
+    name: str
+    bytes: int | None
+    sha256: str | None
+    modified: int | None = None
+
+    @property
+    def path(self) -> str:
+        return id_path(self.name)
+
+
+class Run:
+    """A run directory. Nothing is read before it is asked for."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        if not os.path.isdir(self.path):
+            raise InvalidValue(
+                f"{self.path!r} is no run directory; give the folder that `neardup dedupe -o` made"
+            )
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Versions, settings, inputs, outputs and counts."""
+        try:
+            with open(os.path.join(self.path, MANIFEST), "rb") as file:
+                found = json.load(file)
+        except FileNotFoundError:
+            raise InvalidValue(
+                f"{self.path!r} has no {MANIFEST}: it is no run directory, or the run did not end; "
+                "repeat the same `neardup dedupe` to continue it"
+            ) from None
+        except ValueError as error:
+            raise DamagedFile(f"{os.path.join(self.path, MANIFEST)!r} is damaged: {error}") from None
+        if not isinstance(found, dict):
+            raise DamagedFile(f"{os.path.join(self.path, MANIFEST)!r} is damaged: it is no JSON object")
+        return found
+
+    @cached_property
+    def annotations(self) -> pa.Table:
+        """One row a document, sorted by id."""
+        return self._table(ANNOTATIONS)
+
+    @cached_property
+    def evidence(self) -> pa.Table:
+        """One row a measured pair, sorted by keeper and id."""
+        return self._table(EVIDENCE)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        found = self.manifest.get("settings")
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def inputs(self) -> tuple[Input, ...]:
+        """The files that were read."""
+        rows = _rows(self.manifest.get("inputs"))
+        return tuple(
+            Input(row["name"], row.get("bytes"), row.get("sha256"), row.get("modified")) for row in rows
+        )
+
+    def _table(self, name: str) -> pa.Table:
+        path = os.path.join(self.path, name)
+        try:
+            table = pq.read_table(path, page_checksum_verification=True)
+        except FileNotFoundError:
+            raise InvalidValue(
+                f"{path!r} is missing: this run did not end, or it is another folder"
+            ) from None
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedFile(f"{path!r} is damaged: {error}") from None
+        missing = [column for column in COLUMNS[name] if column not in table.column_names]
+        if missing:
+            raise DamagedFile(f"{path!r} has no column {missing[0]!r}; it was not written by neardup")
+        return table.select(list(COLUMNS[name]))
+
+    def problems(self) -> list[str]:
+        """What is wrong with the files of the run; empty if it is complete and as it was written."""
+        found = []
+        rows = _rows(self.manifest.get("outputs"))
+        for name in (ANNOTATIONS, EVIDENCE):
+            if not any(row["name"] == name for row in rows):
+                found.append(f"{name} is not listed in {MANIFEST}")
+        for row in rows:
+            path = os.path.join(self.path, row["name"])
+            if os.path.basename(row["name"]) != row["name"]:
+                found.append(f"{row['name']} is not in the run directory")
+            elif not os.path.isfile(path):
+                found.append(f"{row['name']} is missing")
+            elif row.get("sha256") not in (None, file_digest(path)):
+                found.append(f"{row['name']} is not what the run wrote: its SHA-256 is another")
+        return found
+
+    def check(self) -> None:
+        """Raise if the run is not complete or not as it was written."""
+        if found := self.problems():
+            raise DamagedFile(f"run {self.path!r} cannot be trusted: {'; '.join(found)}")
+
+    def pair(self, left: str, right: str) -> dict[str, Any] | None:
+        """The evidence of two documents, in whichever order they were compared."""
+        table = self.evidence
+        keeper, other = table.column("keeper"), table.column("id")
+        either = pc.or_(
+            pc.and_(pc.equal(keeper, left), pc.equal(other, right)),
+            pc.and_(pc.equal(keeper, right), pc.equal(other, left)),
+        )
+        rows = table.filter(either).slice(0, 1).to_pylist()
+        return rows[0] if rows else None
+
+    def document(self, id: str) -> dict[str, Any] | None:
+        """The annotation of one document."""
+        rows = self.annotations.filter(pc.equal(self.annotations.column("id"), id)).slice(0, 1).to_pylist()
+        return rows[0] if rows else None
+
+    def source(self, inputs: Sequence[str] = ()) -> Source:
+        """The documents of the run, read again: from its own inputs, or from *inputs*."""
+        given = list(inputs) or [one.path for one in self.inputs]
+        if not given or "<stdin>" in given:
+            raise RefusedInput("this run read standard input, which cannot be read again; name the inputs")
+        missing = next((path for path in given if "://" not in path and not os.path.exists(path)), None)
+        if missing is not None and not inputs:
+            folder = self.manifest.get("folder")
+            where = f" (it was made in {folder!r})" if folder else ""
+            raise RefusedInput(f"{missing!r} is not here; go to the folder where the run was made{where}")
+        settings = self.settings
+        return open_source(
+            given,
+            text_field=settings.get("text_field") or "text",
+            id_field=settings.get("id_field"),
+            format=settings.get("format"),
+            html=bool(settings.get("html")),
+            unique=True,
+        )
+
+    def texts(self, ids: Iterable[str], inputs: Sequence[str] = ()) -> tuple[dict[str, str], Scheme]:
+        """The texts of some documents and the run's scheme, in one reading of the inputs.
+
+        A fitted scheme is fitted again, unless the run kept it; its digest shows that it is the same.
+        """
+        wanted = set(ids)
+        scheme = self._scheme()
+        fitting = None
+        if scheme.weights == "log-df" and scheme.digest != self.digest:
+            from neardup import _native
+
+            fitting = _native.Frequencies()
+        found: dict[str, str] = {}
+        for batch in self.source(inputs):
+            if fitting is not None:
+                scheme.count(batch.texts, fitting)
+            mask = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted), pa.large_string()))
+            if pc.any(mask).as_py():
+                found.update(
+                    zip(batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist(), strict=True)
+                )
+            if fitting is None and len(found) == len(wanted):
+                break
+        return found, scheme if fitting is None else replace(scheme, frequencies=fitting)
+
+    def mask(self, source: Source, *, same_bytes: bool) -> npt.NDArray[np.bool_]:
+        """Which documents of *source*, in its order, stay. With *same_bytes* its files must be unchanged."""
+        self.check()
+        ids = [batch.ids for batch in source]
+        if same_bytes:
+            known = {one.path: one.sha256 for one in self.inputs}
+            for name, digest in source.digests.items():
+                if known.get(name) not in (None, digest):
+                    raise RefusedInput(f"{name!r} changed since the run; run `neardup dedupe` again")
+        kept = self.annotations
+        places = pc.index_in(
+            pa.chunked_array(ids, pa.large_string()), value_set=kept.column("id").cast(pa.large_string())
+        )
+        if places.null_count:
+            row = pc.indices_nonzero(places.is_null())[0].as_py()
+            name = pa.chunked_array(ids)[row].as_py()
+            raise RefusedInput(f"document {name!r} is not in run {self.path!r}; these are other inputs")
+        taken = kept.column("keep").combine_chunks().take(places.combine_chunks())
+        found: npt.NDArray[np.bool_] = taken.to_numpy(zero_copy_only=False).astype(bool)
+        return found
+
+    @property
+    def digest(self) -> str | None:
+        """The digest of the scheme that the run used."""
+        scheme = self.manifest.get("scheme")
+        return scheme.get("digest") if isinstance(scheme, dict) else None
+
+    def _scheme(self) -> Scheme:
+        from neardup.schemes import scheme as scheme_of
+
+        facts = self.manifest.get("scheme")
+        facts = dict(facts) if isinstance(facts, dict) else {}
+        kept = os.path.join(self.path, os.path.basename(str(facts.get("file") or SCHEME)))
+        if os.path.isfile(kept):
+            return scheme_of(kept)
+        known = scheme_of("text").facts()
+        row: dict[str, Any] = {key: facts.get(key, value) for key, value in known.items()}
+        return Scheme(**row)
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    """The entries of a list in the manifest that name a file."""
+    if not isinstance(value, list):
+        return []
+    return [row for row in value if isinstance(row, dict) and isinstance(row.get("name"), str)]
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
+
+
+# --- two runs --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A document, or pair, that two runs tell differently."""
+
+    id: str
+    column: str
+    left: Any
+    right: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Where two runs differ. They are equal if they decided the same of every document and pair.
+
+    Settings and inputs that differ explain a difference and are none by themselves: the same documents
+    in other files must give the same result.
+    """
+
+    settings: tuple[Change, ...]
+    inputs: tuple[Change, ...]
+    only_left: int
+    only_right: int
+    changed: int
+    pairs: int
+    examples: tuple[Change, ...]
+
+    @property
+    def equal(self) -> bool:
+        return not (self.only_left or self.only_right or self.changed or self.pairs)
+
+
+def compare_runs(left: Run, right: Run, *, most: int = 20) -> Differences:
+    """Where two runs differ, with at most *most* examples."""
+    for run in (left, right):
+        run.check()
+    a, b = left.annotations.combine_chunks(), right.annotations.combine_chunks()
+    examples: list[Change] = []
+    in_b = pc.is_in(a.column("id"), value_set=b.column("id"))
+    in_a = pc.is_in(b.column("id"), value_set=a.column("id"))
+    gone, new = a.filter(pc.invert(in_b)), b.filter(pc.invert(in_a))
+    examples += [Change(id, "id", id, None) for id in gone.column("id").slice(0, most).to_pylist()]
+    examples += [Change(id, "id", None, id) for id in new.column("id").slice(0, most).to_pylist()]
+    a, b = _by(a.filter(in_b), "id"), _by(b.filter(in_a), "id")
+    changed = _changed(a, b, ("keep", "cluster", "duplicate_of", "distance", "similarity"))
+    rows = pc.indices_nonzero(changed)
+    for row in rows.slice(0, most).to_pylist():
+        ours, theirs = a.slice(row, 1).to_pylist()[0], b.slice(row, 1).to_pylist()[0]
+        examples += [
+            Change(ours["id"], column, ours[column], theirs[column])
+            for column in COLUMNS[ANNOTATIONS][1:]
+            if ours[column] != theirs[column]
+        ]
+    pairs = _pairs_apart(left.evidence, right.evidence)
+    return Differences(
+        settings=_settings_apart(left.manifest, right.manifest),
+        inputs=_inputs_apart(left, right),
+        only_left=len(gone),
+        only_right=len(new),
+        changed=len(rows),
+        pairs=pairs,
+        examples=tuple(examples[:most]),
+    )
+
+
+def _by(table: pa.Table, *names: str) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in names])
+
+
+def _changed(a: pa.Table, b: pa.Table, columns: Sequence[str]) -> Any:
+    """Which rows differ in a column."""
+    found = pa.array([False] * len(a)) if not len(a) else pc.not_equal(a.column("id"), b.column("id"))
+    for name in columns:
+        ours, theirs = a.column(name), b.column(name)
+        other = pc.if_else(
+            pc.and_(ours.is_valid(), theirs.is_valid()),
+            pc.fill_null(pc.not_equal(ours, theirs), False),
+            pc.xor(ours.is_valid(), theirs.is_valid()),
+        )
+        found = pc.or_(found, other)
+    return found
+
+
+def _pairs_apart(a: pa.Table, b: pa.Table) -> int:
+    """How many pairs stand in one table only, or differ."""
+    a, b = _by(a, "keeper", "id"), _by(b, "keeper", "id")
+    if len(a) == len(b) and a.combine_chunks().equals(b.combine_chunks()):
+        return 0
+    ours, theirs = ({tuple(row.values()) for row in table.to_pylist()} for table in (a, b))
+    return len({row[:2] for row in ours ^ theirs})
+
+
+def _settings_apart(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change, ...]:
+    found = []
+    for part in ("neardup", "scheme", "settings", "guards"):
+        ours, theirs = (
+            {part: one} if not isinstance(one, dict) else one for one in (a.get(part), b.get(part))
+        )
+        for name in sorted(ours.keys() | theirs.keys()):
+            if ours.get(name) != theirs.get(name):
+                shown = name if name == part else f"{part}.{name}"
+                found.append(Change(shown, "setting", ours.get(name), theirs.get(name)))
+    return tuple(found)
+
+
+def _inputs_apart(a: Run, b: Run) -> tuple[Change, ...]:
+    ours, theirs = ({one.name: one.sha256 for one in run.inputs} for run in (a, b))
+    return tuple(
+        Change(name, "sha256", ours.get(name), theirs.get(name))
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    )

@@ -1,0 +1,150 @@
+//! Ids: what a user calls the entries of an index, integers or texts.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::column::Column;
+
+pub enum Ids {
+    /// Entry `i` is called `i`, for this many entries.
+    Counted(usize),
+    Numbers(Column<i64>),
+    /// All texts one after another, and where each ends.
+    Texts {
+        bytes: Column<u8>,
+        ends: Column<u64>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Id<'a> {
+    Number(i64),
+    Text(&'a [u8]),
+}
+
+fn owned<T: crate::column::Number>(column: &mut Column<T>) -> &mut Vec<T> {
+    if let Column::Mapped { .. } = column {
+        *column = Column::Owned(column.slice().to_vec());
+    }
+    match column {
+        Column::Owned(values) => values,
+        Column::Mapped { .. } => unreachable!("the column was made owned above"),
+    }
+}
+
+impl Ids {
+    pub fn len(&self) -> usize {
+        match self {
+            Ids::Counted(count) => *count,
+            Ids::Numbers(numbers) => numbers.slice().len(),
+            Ids::Texts { ends, .. } => ends.slice().len(),
+        }
+    }
+
+    pub fn get(&self, entry: u32) -> Id<'_> {
+        match self {
+            Ids::Counted(_) => Id::Number(i64::from(entry)),
+            Ids::Numbers(numbers) => Id::Number(numbers.slice()[entry as usize]),
+            Ids::Texts { bytes, ends } => {
+                let ends = ends.slice();
+                let start = if entry == 0 { 0 } else { ends[entry as usize - 1] as usize };
+                Id::Text(&bytes.slice()[start..ends[entry as usize] as usize])
+            }
+        }
+    }
+
+    /// Add an id; false if it is of the other kind.
+    pub fn push(&mut self, id: Id<'_>) -> bool {
+        if self.len() == 0 && matches!(id, Id::Text(_)) && !matches!(self, Ids::Texts { .. }) {
+            *self = Ids::Texts { bytes: Column::default(), ends: Column::default() };
+        } else if self.len() == 0 && matches!(id, Id::Number(_)) && matches!(self, Ids::Texts { .. }) {
+            *self = Ids::Counted(0);
+        }
+        match (&mut *self, id) {
+            (Ids::Counted(count), Id::Number(number)) => {
+                if usize::try_from(number) == Ok(*count) {
+                    *count += 1;
+                } else {
+                    let mut numbers: Vec<i64> = (0..*count as i64).collect();
+                    numbers.push(number);
+                    *self = Ids::Numbers(Column::Owned(numbers));
+                }
+            }
+            (Ids::Numbers(numbers), Id::Number(number)) => owned(numbers).push(number),
+            (Ids::Texts { bytes, ends }, Id::Text(text)) => {
+                let bytes = owned(bytes);
+                bytes.extend_from_slice(text);
+                let end = bytes.len() as u64;
+                owned(ends).push(end);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Only the ids of these entries, in this order.
+    pub fn only(&self, entries: impl Iterator<Item = u32>) -> Ids {
+        let mut ids = match self {
+            Ids::Texts { .. } => Ids::Texts { bytes: Column::default(), ends: Column::default() },
+            _ => Ids::Counted(0),
+        };
+        for entry in entries {
+            ids.push(self.get(entry));
+        }
+        ids
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Ids::Counted(_) => 0,
+            Ids::Numbers(numbers) => numbers.slice().len() * 8,
+            Ids::Texts { bytes, ends } => bytes.slice().len() + ends.slice().len() * 8,
+        }
+    }
+}
+
+/// From id to entries; made when it is first needed. The hash is keyed, so ids cannot flood it.
+pub struct Lookup {
+    state: RandomState,
+    last: HashMap<u64, u32>,
+    before: Vec<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Lookup {
+    pub fn of(ids: &Ids) -> Lookup {
+        let mut lookup = Lookup { state: RandomState::new(), last: HashMap::new(), before: Vec::new() };
+        lookup.extend(ids);
+        lookup
+    }
+
+    /// Take in the entries that are new in `ids`.
+    pub fn extend(&mut self, ids: &Ids) {
+        for entry in self.before.len()..ids.len() {
+            let hash = self.hash(ids.get(entry as u32));
+            let before = self.last.insert(hash, entry as u32).unwrap_or(NONE);
+            self.before.push(before);
+        }
+    }
+
+    fn hash(&self, id: Id<'_>) -> u64 {
+        match id {
+            Id::Number(number) => self.state.hash_one(number),
+            Id::Text(text) => self.state.hash_one(text),
+        }
+    }
+
+    /// All entries that are called `id`.
+    pub fn entries(&self, ids: &Ids, id: Id<'_>) -> Vec<u32> {
+        let mut found = Vec::new();
+        let mut entry = self.last.get(&self.hash(id)).copied().unwrap_or(NONE);
+        while entry != NONE {
+            if ids.get(entry) == id {
+                found.push(entry);
+            }
+            entry = self.before[entry as usize];
+        }
+        found
+    }
+}

@@ -1,0 +1,573 @@
+//! The index: what is within a radius of a fingerprint, while fingerprints come and go.
+//!
+//! New fingerprints wait in a small live part that is searched one by one. When it is full it
+//! becomes a frozen segment, merged with smaller segments before it, so that there are few. A
+//! segment has one table for each block of its plan: `bounds[key]` to the fingerprints with that
+//! key, stored in full. The first table also is the order in which the segment keeps its
+//! fingerprints; the others name their places in it. A removed entry is only marked; what is
+//! marked goes when its segment is merged.
+
+use std::ops::Range;
+
+use crate::column::{Column, prefetch};
+use crate::distance::{Planes, distance, pairs_between, row};
+use crate::keys::Key;
+use crate::parallel::{Cancel, Cancelled, each, share};
+use crate::plan::{Probe, Sample, all_bits, probes};
+
+/// An entry within the radius of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hit {
+    pub query: u32,
+    pub distance: u32,
+    pub entry: u32,
+}
+
+pub struct Table<const W: usize> {
+    pub key: Key,
+    pub mask: [u64; W],
+    pub radius: u32,
+    /// Bits to flip in a key to reach all keys within the radius.
+    flips: Vec<u32>,
+    pub bounds: Column<u32>,
+    /// The fingerprints by key and their places in the segment; empty in the first table.
+    pub planes: Vec<Column<u64>>,
+    pub places: Column<u32>,
+}
+
+pub struct Segment<const W: usize> {
+    pub planes: Vec<Column<u64>>,
+    pub entries: Column<u32>,
+    pub tables: Vec<Table<W>>,
+}
+
+pub struct Store<const W: usize> {
+    pub bits: usize,
+    pub radius: u32,
+    pub segments: Vec<Segment<W>>,
+    live: Vec<Vec<u64>>,
+    live_first: u32,
+    /// All entries ever given a number since the last compaction, and which of them were removed.
+    entries: u32,
+    dead: Vec<u64>,
+    dead_count: usize,
+}
+
+const MOST_TABLES: usize = 4;
+const LIVE_LEAST: usize = 2048;
+const LIVE_MOST: usize = 16384;
+/// Probes that are under way at once.
+const FLIGHT: usize = 64;
+
+impl<const W: usize> Table<W> {
+    pub fn new(probe: &Probe) -> Table<W> {
+        let mut mask = [0; W];
+        mask[..probe.mask.len()].copy_from_slice(&probe.mask);
+        let key = Key::new(&mask);
+        let mut flips = vec![0];
+        let mut start = 0;
+        for _ in 0..probe.radius {
+            let end = flips.len();
+            for known in start..end {
+                let flip: u32 = flips[known];
+                let next = 32 - flip.leading_zeros();
+                flips.extend((next..key.width).map(|bit| flip | 1 << bit));
+            }
+            start = end;
+        }
+        Table {
+            key,
+            mask,
+            radius: probe.radius,
+            flips,
+            bounds: Column::default(),
+            planes: Vec::new(),
+            places: Column::default(),
+        }
+    }
+
+    /// Whether this table shows two fingerprints to each other.
+    #[inline(always)]
+    fn sees(&self, one: &[u64; W], two: &[u64; W]) -> bool {
+        let mut differ = 0;
+        for word in 0..W {
+            differ += ((one[word] ^ two[word]) & self.mask[word]).count_ones();
+        }
+        differ <= self.radius
+    }
+}
+
+fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
+    std::array::from_fn(|word| planes[word].slice())
+}
+
+/// Sort rows by key: the bounds of each key, and the order.
+fn order_by_key<const W: usize>(key: &Key, rows: &[[u64; W]]) -> (Vec<u32>, Vec<u32>) {
+    let mut keys = Vec::with_capacity(rows.len());
+    let mut batch = [0; crate::keys::BATCH];
+    for rows in rows.chunks(crate::keys::BATCH) {
+        key.extract(rows, &mut batch);
+        keys.extend_from_slice(&batch[..rows.len()]);
+    }
+    let mut bounds = vec![0u32; (1usize << key.width) + 1];
+    for &key in &keys {
+        bounds[key as usize + 1] += 1;
+    }
+    let mut sum = 0;
+    for bound in &mut bounds {
+        sum += *bound;
+        *bound = sum;
+    }
+    let mut next = bounds.clone();
+    let mut order = vec![0u32; rows.len()];
+    for (row, &key) in (0u32..).zip(&keys) {
+        let place = &mut next[key as usize];
+        order[*place as usize] = row;
+        *place += 1;
+    }
+    (bounds, order)
+}
+
+fn gathered<const W: usize>(rows: &[[u64; W]], order: &[u32]) -> Vec<Column<u64>> {
+    (0..W).map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect())).collect()
+}
+
+impl<const W: usize> Segment<W> {
+    fn build(rows: Vec<[u64; W]>, entries: Vec<u32>, bits: usize, radius: u32, threads: usize) -> Segment<W> {
+        let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
+        let probes = probes(&sample, rows.len(), W, radius, MOST_TABLES);
+        let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
+        let Some(first) = tables.first_mut() else {
+            let order: Vec<u32> = (0..rows.len() as u32).collect();
+            return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
+        };
+        let (bounds, order) = order_by_key(&first.key, &rows);
+        first.bounds = Column::Owned(bounds);
+        let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
+        let sorted: Vec<[u64; W]> = order.iter().map(|&row| rows[row as usize]).collect();
+        drop((rows, order));
+        let planes = (0..W).map(|word| Column::Owned(sorted.iter().map(|row| row[word]).collect())).collect();
+        let others: Vec<&mut Table<W>> = tables[1..].iter_mut().collect();
+        let size = others.len().div_ceil(threads.max(1)).max(1);
+        let mut shares: Vec<Vec<&mut Table<W>>> = Vec::new();
+        let mut others = others.into_iter().peekable();
+        while others.peek().is_some() {
+            shares.push(others.by_ref().take(size).collect());
+        }
+        each(shares, |tables| {
+            for table in tables {
+                let (bounds, order) = order_by_key(&table.key, &sorted);
+                table.bounds = Column::Owned(bounds);
+                table.planes = gathered(&sorted, &order);
+                table.places = Column::Owned(order);
+            }
+        });
+        Segment { planes, entries, tables }
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.slice().len()
+    }
+
+    /// What one segment holds within the radius of each query of `range`.
+    fn search(
+        &self,
+        queries: &Planes<'_, W>,
+        range: Range<usize>,
+        radius: u32,
+        found: &mut Vec<[u32; 2]>,
+        hits: &mut impl FnMut(u32, u32, u32),
+    ) {
+        if self.tables.is_empty() {
+            let planes = views::<W>(&self.planes);
+            for start in (0..self.len()).step_by(4096) {
+                let columns = start..(start + 4096).min(self.len());
+                pairs_between(queries, range.clone(), &planes, columns, radius, found);
+                for [query, place] in found.drain(..) {
+                    let far = distance(&row(queries, query as usize), &row(&planes, place as usize));
+                    hits(query, self.entries.slice()[place as usize], far);
+                }
+            }
+            return;
+        }
+        for (number, table) in self.tables.iter().enumerate() {
+            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
+            let bounds = table.bounds.slice();
+            let mut flight = [(0u32, 0u32); FLIGHT];
+            let mut count = 0;
+            let mut land = |flight: &[(u32, u32)]| {
+                for &(_, key) in flight {
+                    prefetch(planes[0], bounds[key as usize] as usize);
+                    prefetch(planes[0], bounds[key as usize] as usize + 8);
+                }
+                for &(query, key) in flight {
+                    let columns = bounds[key as usize] as usize..bounds[key as usize + 1] as usize;
+                    if columns.is_empty() {
+                        continue;
+                    }
+                    let at = query as usize;
+                    pairs_between(queries, at..at + 1, &planes, columns, radius, found);
+                    if found.is_empty() {
+                        continue;
+                    }
+                    let asked = row(queries, at);
+                    for [_, index] in found.drain(..) {
+                        let value = row(&planes, index as usize);
+                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
+                            continue;
+                        }
+                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
+                        hits(query, self.entries.slice()[place as usize], distance(&asked, &value));
+                    }
+                }
+            };
+            for query in range.clone() {
+                let key = table.key.of(&row(queries, query));
+                for flip in &table.flips {
+                    let key = key ^ flip;
+                    prefetch(bounds, key as usize);
+                    flight[count] = (query as u32, key);
+                    count += 1;
+                    if count == FLIGHT {
+                        land(&flight);
+                        count = 0;
+                    }
+                }
+            }
+            land(&flight[..count]);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let planes = |planes: &[Column<u64>]| planes.iter().map(|plane| plane.slice().len() * 8).sum::<usize>();
+        let tables: usize = self
+            .tables
+            .iter()
+            .map(|table| planes(&table.planes) + table.places.slice().len() * 4 + table.bounds.slice().len() * 4)
+            .sum();
+        planes(&self.planes) + self.len() * 4 + tables
+    }
+}
+
+impl<const W: usize> Store<W> {
+    pub fn new(bits: usize, radius: u32) -> Store<W> {
+        Store {
+            bits,
+            radius,
+            segments: Vec::new(),
+            live: vec![Vec::new(); W],
+            live_first: 0,
+            entries: 0,
+            dead: Vec::new(),
+            dead_count: 0,
+        }
+    }
+
+    /// A store of one segment that was read from a file.
+    pub fn of_segment(bits: usize, radius: u32, segment: Segment<W>) -> Store<W> {
+        let mut store = Store::new(bits, radius);
+        store.entries = segment.len() as u32;
+        store.live_first = store.entries;
+        store.dead = vec![0; segment.len().div_ceil(64)];
+        if segment.len() > 0 {
+            store.segments.push(segment);
+        }
+        store
+    }
+
+    /// Entries that are not removed.
+    pub fn len(&self) -> usize {
+        self.entries as usize - self.dead_count
+    }
+
+    /// Entries ever numbered, also removed ones.
+    pub fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    pub fn bytes(&self) -> usize {
+        let segments: usize = self.segments.iter().map(Segment::bytes).sum();
+        segments + self.live.iter().map(|plane| plane.capacity() * 8).sum::<usize>() + self.dead.len() * 8
+    }
+
+    fn live_len(&self) -> usize {
+        self.live[0].len()
+    }
+
+    fn is_dead(&self, entry: u32) -> bool {
+        self.dead[entry as usize / 64] >> (entry % 64) & 1 == 1
+    }
+
+    /// Add rows; they get the next entry numbers.
+    pub fn add(&mut self, rows: &[[u64; W]], threads: usize) {
+        for row in rows {
+            self.push(row);
+        }
+        self.settle(threads);
+    }
+
+    /// Add one row without looking whether the live part is full.
+    #[inline]
+    fn push(&mut self, row: &[u64; W]) {
+        for (plane, &word) in self.live.iter_mut().zip(row) {
+            plane.push(word);
+        }
+        self.entries += 1;
+        if self.dead.len() * 64 < self.entries as usize {
+            self.dead.push(0);
+        }
+    }
+
+    /// Freeze the live part if it is full.
+    fn settle(&mut self, threads: usize) {
+        let room = (self.len() / 64).clamp(LIVE_LEAST, LIVE_MOST);
+        if self.live_len() > room {
+            self.freeze(4, threads);
+        }
+    }
+
+    /// Make the live part a segment, together with segments up to `ratio` times as large.
+    fn freeze(&mut self, ratio: usize, threads: usize) {
+        let mut merged = self.live_len();
+        let mut first = self.segments.len();
+        while first > 0 && self.segments[first - 1].len() <= merged.saturating_mul(ratio) {
+            first -= 1;
+            merged += self.segments[first].len();
+        }
+        let mut rows = Vec::with_capacity(merged);
+        let mut entries = Vec::with_capacity(merged);
+        for segment in self.segments.drain(first..) {
+            let planes = views::<W>(&segment.planes);
+            for (place, &entry) in segment.entries.slice().iter().enumerate() {
+                if self.dead[entry as usize / 64] >> (entry % 64) & 1 == 0 {
+                    rows.push(row(&planes, place));
+                    entries.push(entry);
+                }
+            }
+        }
+        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
+        for place in 0..self.live_len() {
+            let entry = self.live_first + place as u32;
+            if !self.is_dead(entry) {
+                rows.push(row(&live, place));
+                entries.push(entry);
+            }
+        }
+        self.live = vec![Vec::new(); W];
+        self.live_first = self.entries;
+        if !rows.is_empty() {
+            self.segments.push(Segment::build(rows, entries, self.bits, self.radius, threads));
+        }
+    }
+
+    /// Mark an entry as removed; whether it was there.
+    pub fn remove(&mut self, entry: u32) -> bool {
+        if self.is_dead(entry) {
+            return false;
+        }
+        self.dead[entry as usize / 64] |= 1 << (entry % 64);
+        self.dead_count += 1;
+        true
+    }
+
+    pub fn is_worn(&self) -> bool {
+        self.dead_count > 4096 && self.dead_count > self.len()
+    }
+
+    /// All living rows with their entry numbers, by entry.
+    pub fn rows(&self) -> Vec<(u32, [u64; W])> {
+        let mut all = Vec::with_capacity(self.len());
+        for segment in &self.segments {
+            let planes = views::<W>(&segment.planes);
+            for (place, &entry) in segment.entries.slice().iter().enumerate() {
+                if !self.is_dead(entry) {
+                    all.push((entry, row(&planes, place)));
+                }
+            }
+        }
+        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
+        for place in 0..self.live_len() {
+            let entry = self.live_first + place as u32;
+            if !self.is_dead(entry) {
+                all.push((entry, row(&live, place)));
+            }
+        }
+        all.sort_unstable_by_key(|known| known.0);
+        all
+    }
+
+    /// One segment with the living rows, their entries numbered anew in order.
+    pub fn compacted(&self, threads: usize) -> Segment<W> {
+        let rows: Vec<[u64; W]> = self.rows().into_iter().map(|known| known.1).collect();
+        let entries = (0..rows.len() as u32).collect();
+        Segment::build(rows, entries, self.bits, self.radius, threads)
+    }
+
+    fn search_range(
+        &self,
+        queries: &Planes<'_, W>,
+        range: Range<usize>,
+        radius: u32,
+        found: &mut Vec<[u32; 2]>,
+        hits: &mut Vec<Hit>,
+    ) {
+        let mut keep = |query: u32, entry: u32, distance: u32| {
+            if !self.is_dead(entry) {
+                hits.push(Hit { query, distance, entry });
+            }
+        };
+        for segment in &self.segments {
+            segment.search(queries, range.clone(), radius, found, &mut keep);
+        }
+        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
+        pairs_between(queries, range, &live, 0..self.live_len(), radius, found);
+        for [query, place] in found.drain(..) {
+            let far = distance(&row(queries, query as usize), &row(&live, place as usize));
+            keep(query, self.live_first + place, far);
+        }
+    }
+
+    /// All entries within the radius of one fingerprint, in no order.
+    pub fn search_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
+        let planes: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
+        let (mut found, mut hits) = (Vec::new(), Vec::new());
+        self.search_range(&planes, 0..1, radius, &mut found, &mut hits);
+        hits
+    }
+
+    /// All entries within the radius of each query, by query, then distance, then entry.
+    pub fn search(
+        &self,
+        queries: &[[u64; W]],
+        radius: u32,
+        threads: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<Hit>, Cancelled> {
+        const SHARE: usize = 1024;
+        let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
+        let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
+        let start = || (Vec::new(), Vec::new(), Vec::new());
+        let workers = share(
+            threads,
+            queries.len().div_ceil(SHARE),
+            start,
+            |(found, hits, parts): &mut (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>), task| {
+                let first = hits.len();
+                let range = task * SHARE..((task + 1) * SHARE).min(queries.len());
+                for small in range.clone().step_by(64) {
+                    if cancel.is_set() {
+                        return;
+                    }
+                    self.search_range(&planes, small..(small + 64).min(range.end), radius, found, hits);
+                }
+                hits[first..].sort_unstable();
+                parts.push((task, first..hits.len()));
+            },
+        );
+        cancel.check()?;
+        let mut order: Vec<(usize, &[Hit])> = workers
+            .iter()
+            .flat_map(|(_, hits, parts)| parts.iter().map(|(task, range)| (*task, &hits[range.clone()])))
+            .collect();
+        order.sort_unstable_by_key(|part| part.0);
+        Ok(order.into_iter().flat_map(|part| part.1.iter().copied()).collect())
+    }
+
+    /// At least the `count` nearest entries of one fingerprint, with all that tie with the last.
+    pub fn nearest(&self, query: &[u64; W], count: usize) -> Vec<Hit> {
+        if count == 0 || self.len() == 0 {
+            return Vec::new();
+        }
+        let near = self.search_one(query, self.radius);
+        if near.len() >= count {
+            return near;
+        }
+        // Look at all: first how many there are at each distance, then those up to the last needed.
+        let mut counts = vec![0usize; W * 64 + 1];
+        self.each_living(&mut |_, value| counts[distance(query, value) as usize] += 1);
+        let (mut sum, mut last) = (0, 0);
+        for (far, &here) in counts.iter().enumerate() {
+            sum += here;
+            last = far as u32;
+            if sum >= count {
+                break;
+            }
+        }
+        let mut hits = Vec::new();
+        self.each_living(&mut |entry, value| {
+            let distance = distance(query, value);
+            if distance <= last {
+                hits.push(Hit { query: 0, distance, entry });
+            }
+        });
+        hits
+    }
+
+    fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
+        for segment in &self.segments {
+            let planes = views::<W>(&segment.planes);
+            for (place, &entry) in segment.entries.slice().iter().enumerate() {
+                if !self.is_dead(entry) {
+                    work(entry, &row(&planes, place));
+                }
+            }
+        }
+        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
+        for place in 0..self.live_len() {
+            let entry = self.live_first + place as u32;
+            if !self.is_dead(entry) {
+                work(entry, &row(&live, place));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::split_mix;
+
+    fn check<const W: usize>(radius: u32) {
+        let mut state = 3;
+        let mut rows: Vec<[u64; W]> = Vec::new();
+        for index in 0..30_000 {
+            let mut value: [u64; W] = std::array::from_fn(|_| split_mix(&mut state));
+            if index % 2 == 1 {
+                value = rows[split_mix(&mut state) as usize % index];
+                for _ in 0..3 {
+                    let bit = split_mix(&mut state) as usize % (W * 64);
+                    value[bit / 64] ^= 1 << (bit % 64);
+                }
+            }
+            rows.push(value);
+        }
+        let mut store = Store::<W>::new(W * 64, radius);
+        for chunk in rows.chunks(700) {
+            store.add(chunk, 2);
+        }
+        for entry in (0..rows.len() as u32).step_by(7) {
+            assert!(store.remove(entry));
+        }
+        let queries = &rows[5..305];
+        let mut expected = Vec::new();
+        for (query, asked) in (0u32..).zip(queries) {
+            for (entry, value) in (0u32..).zip(&rows) {
+                if entry % 7 != 0 && distance(asked, value) <= radius {
+                    expected.push(Hit { query, distance: distance(asked, value), entry });
+                }
+            }
+        }
+        expected.sort_unstable();
+        assert_eq!(store.search(queries, radius, 2, &Cancel::new()).unwrap(), expected);
+        let tables: usize = store.segments.iter().map(|segment| segment.tables.len()).sum();
+        assert!(tables > 0, "some segment is large enough for tables");
+    }
+
+    #[test]
+    fn searching_finds_what_comparing_with_all_finds() {
+        check::<1>(3);
+        check::<1>(6);
+        check::<2>(3);
+        check::<4>(2);
+    }
+}

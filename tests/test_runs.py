@@ -1,0 +1,154 @@
+"""Run directories: read, checked, compared."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import neardup as nd
+from neardup.adapters.cli import run as cli
+from neardup.errors import DamagedFile, InvalidValue, RefusedInput
+from neardup.runs import Run, compare_runs
+
+from .rundirs import make_run
+
+TEXTS = {
+    "a": "the old house by the sea was sold to a painter in the spring of that year",
+    "b": "the old house by the sea was sold to a writer in the spring of that year",
+    "c": "quite another text about bridges, rivers and the men who built them",
+}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    lines = [json.dumps({"id": id, "text": text, "n": 1}) for id, text in TEXTS.items()]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    return "corpus.jsonl"
+
+
+def test_a_whole_run_has_no_problems(tmp_path: Path, corpus: str) -> None:
+    run = Run(make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None}))
+    assert run.problems() == []
+    assert run.inputs[0].path == corpus
+    pair = run.pair("b", "a")
+    assert pair is not None
+    assert pair["rule"] == "revision"
+    assert run.pair("a", "c") is None
+    assert cli(["check", str(tmp_path / "out")]) == 0
+
+
+@pytest.mark.parametrize("name", ["annotations.parquet", "evidence.parquet"])
+def test_a_changed_output_is_found(tmp_path: Path, corpus: str, name: str) -> None:
+    folder = make_run(tmp_path / "out", [corpus], {"a": None, "b": "a"})
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+    with pytest.raises(DamagedFile, match=name):
+        Run(folder).check()
+    assert cli(["check", str(folder)]) == 1
+
+
+def test_a_run_that_did_not_end_says_how_to_continue(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="continue"):
+        _ = Run(tmp_path).manifest
+
+
+def test_equal_runs_are_equal_whatever_their_inputs_are_called(tmp_path: Path, corpus: str) -> None:
+    (tmp_path / "other.jsonl").write_text((tmp_path / corpus).read_text())
+    one = make_run(tmp_path / "one", [corpus], {"a": None, "b": "a"})
+    two = make_run(tmp_path / "two", ["other.jsonl"], {"a": None, "b": "a"})
+    found = compare_runs(Run(one), Run(two))
+    assert found.equal
+    assert [change.id for change in found.inputs] == ["corpus.jsonl", "other.jsonl"]
+    assert cli(["check", str(one), str(two)]) == 0
+
+
+def test_differences_name_the_documents_and_settings(
+    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make_run(tmp_path / "one", [corpus], {"a": None, "b": "a", "c": None})
+    two = make_run(tmp_path / "two", [corpus], {"a": "b", "b": None, "d": None}, keep="shortest")
+    found = compare_runs(Run(one), Run(two))
+    assert (found.only_left, found.only_right, found.changed, found.pairs) == (1, 1, 2, 2)
+    assert [change.id for change in found.settings] == ["settings.keep"]
+    assert cli(["check", str(one), str(two)]) == 1
+    shown = capsys.readouterr().out
+    assert "b: keep False -> True" in shown
+    assert "settings.keep" in shown
+
+
+def test_null_and_value_differ(tmp_path: Path, corpus: str) -> None:
+    one = make_run(tmp_path / "one", [corpus], {"a": None, "b": None})
+    two = make_run(tmp_path / "two", [corpus], {"a": None, "b": None}, rejected=(("a", "b"),))
+    found = compare_runs(Run(one), Run(two))
+    assert (found.equal, found.changed, found.pairs) == (False, 0, 1)
+
+
+def test_apply_writes_the_kept_records_as_they_were(tmp_path: Path, corpus: str) -> None:
+    make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
+    assert cli(["apply", "out", "-o", "kept"]) == 0
+    lines = (tmp_path / corpus).read_text().splitlines(keepends=True)
+    assert (tmp_path / "kept/kept.jsonl").read_text() == lines[0] + lines[2]
+
+
+def test_apply_goes_by_id_not_by_position(tmp_path: Path, corpus: str) -> None:
+    make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
+    lines = (tmp_path / corpus).read_text().splitlines(keepends=True)
+    (tmp_path / "turned.jsonl").write_text("".join(reversed(lines)))
+    assert cli(["apply", "out", "turned.jsonl", "-o", "kept"]) == 0
+    assert (tmp_path / "kept/kept.jsonl").read_text() == lines[2] + lines[0]
+
+
+def test_apply_refuses_inputs_that_changed_or_were_not_judged(tmp_path: Path, corpus: str) -> None:
+    make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
+    with (tmp_path / corpus).open("a") as file:
+        file.write('{"id": "d", "text": "new"}\n')
+    assert cli(["apply", "out", "-o", "kept"]) == 4
+    assert cli(["apply", "out", corpus, "-o", "kept"]) == 4
+    assert not (tmp_path / "kept/kept.jsonl").exists()
+    (tmp_path / corpus).unlink()
+    with pytest.raises(RefusedInput, match="not here"):
+        Run("out").source()
+
+
+def test_explain_uses_the_evidence_of_a_run(
+    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
+    assert cli(["explain", "a", "b", "--run", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert "accepted: revision" in shown
+    assert "[-painter-]{+writer+}" in shown
+    assert cli(["explain", "a", "c", "--run", "out", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["evidence"] is None
+    assert facts["distance"] == nd.distance(*(nd.scheme("text").fingerprint(TEXTS[id]) for id in "ac"))
+    assert cli(["explain", "a", "nobody", "--run", "out"]) == 2
+
+
+def test_explain_fits_a_fitted_scheme_again(
+    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
+    fitted = nd.scheme("text").fit(list(TEXTS.values()))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["scheme"]["digest"] = fitted.digest
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert cli(["explain", "a", "b", "--run", "out", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["digest"] == fitted.digest
+    assert not any("changed" in note for note in facts["notes"])
+
+
+def test_explain_two_files_never_commands_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.txt").write_text("plain \x1b[31mred\x07 text\nwith lines")
+    (tmp_path / "two.txt").write_text("plain \x1b[32mgreen text\nwith lines")
+    assert cli(["explain", str(tmp_path / "one.txt"), str(tmp_path / "two.txt")]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "similarity" in shown
+    assert cli(["explain", str(tmp_path / "one.txt"), str(tmp_path / "missing.txt")]) == 4
