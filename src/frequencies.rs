@@ -325,7 +325,7 @@ impl ExactTable {
     /// Where a key belongs.
     #[inline(always)]
     fn home(&self, key: u64) -> usize {
-        (u128::from(key) * self.buckets.len() as u128 >> 64) as usize
+        ((u128::from(key) * self.buckets.len() as u128) >> 64) as usize
     }
 
     #[inline(always)]

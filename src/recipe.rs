@@ -278,7 +278,7 @@ impl Recipe {
 
     /// Clear what a digest has above the fingerprint's bits.
     fn trim(&self, words: &mut [u64]) {
-        if self.bits % 64 != 0
+        if !self.bits.is_multiple_of(64)
             && let Some(last) = words.last_mut()
         {
             *last &= (1 << (self.bits % 64)) - 1;

@@ -133,7 +133,7 @@ pub fn decide_sums(sums: &[[u64; 64]], total: u64, tie_gives_one: bool, bits: us
 
 /// Clear what stands above the fingerprint's bits.
 fn trim(bits: usize, out: &mut [u64]) {
-    if bits % 64 != 0
+    if !bits.is_multiple_of(64)
         && let Some(last) = out.last_mut()
     {
         *last &= (1 << (bits % 64)) - 1;
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn counting_is_weighing_by_one() {
-        let hashes: Vec<u64> = (0..1000).map(|n| crate::mix::finish(n)).collect();
+        let hashes: Vec<u64> = (0..1000).map(crate::mix::finish).collect();
         let (mut ones, mut sums) = ([0u32; 64], [0u64; 64]);
         count(&hashes, &mut ones);
         weigh(&hashes, &vec![1; 1000], &mut sums);

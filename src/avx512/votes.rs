@@ -139,10 +139,10 @@ fn windows_in<const WORDS: usize>(text: &[u8], windows: usize, width: usize, see
             let hash = finish(_mm512_xor_si512(x, eight_windows(text, at + last_from, last)));
             let lanes = if stop - at >= 8 { 0xff } else { (1u8 << (stop - at)) - 1 };
             counters[0].add(_mm512_maskz_mov_epi64(lanes, hash));
-            for j in 1..WORDS {
+            for (j, counter) in counters.iter_mut().enumerate().skip(1) {
                 let step = _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64);
                 let word = finish(_mm512_add_epi64(hash, step));
-                counters[j].add(_mm512_maskz_mov_epi64(lanes, word));
+                counter.add(_mm512_maskz_mov_epi64(lanes, word));
             }
             at += 8;
         }
