@@ -25,11 +25,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.checks import check_share
 from neardup.edits import EDITS, FEWEST_WORDS, Edit, Vocabulary, edited, word_count
 from neardup.errors import InvalidValue
-from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings
+from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings, default_scheme
 from neardup.progress import stage
-from neardup.radius import check_share, radius_for
+from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.fitting import fit_batches
@@ -212,7 +213,7 @@ def calibrate(
     data: Any,
     *,
     labels: Iterable[Label] = (),
-    scheme: str | Scheme = "text",
+    scheme: str | Scheme | None = None,
     text_field: str = "text",
     id_field: str | None = None,
     choices: Choices | None = None,
@@ -236,6 +237,8 @@ def calibrate(
         raise InvalidValue(f"labels: no document {missing[0]!r} in the input{others}")
     texts = list(sample.values())
     rounds = plant(list(sample), texts, choices)
+    if scheme is None:
+        scheme = default_scheme(source.documents)
     bench = _Bench(list(sample), texts, whole, scheme_of(scheme), choices, threads)
     labelled = np.array([(known[label.one], known[label.other]) for label in pairs], np.int64).reshape(-1, 2)
     planted: list[Measured] = []
@@ -430,7 +433,7 @@ class _Bench:
             for batch in source:
                 verifier.add(numbers[at : at + len(batch)], batch.texts)
                 at += len(batch)
-            verifier.meet(found.left, found.right, found.distance)
+            verifier.meet(found.left, found.right)
             pairs = _judged(verifier, text, _distances(prints.words, prints.valid, rows, fitted.bits))
             own_pairs = _judged(verifier, natural, found.distance[own].astype(np.int64))
         split = len(planted)

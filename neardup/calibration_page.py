@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from neardup.calibration import MODES, Calibration
+from neardup.files import atomic_file
 from neardup.report import render_page
-from neardup.sinks.atomic import atomic_file
 
 WIDTH: Final = 720
 HEIGHT: Final = 320

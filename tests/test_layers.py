@@ -22,7 +22,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "checks", "registry", "files", "progress", "diffs", "blocks"},
+    {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits"},
     {"fingerprints", "radius"},
     {"distances", "features", "hashes", "sources"},
     {"schemes", "pairs"},
@@ -34,7 +34,8 @@ LAYERS = [
     {"report", "reports", "sinks"},
     {"checkpoints", "runs"},
     {"pipeline", "actions"},
-    {"jobs"},
+    {"jobs", "calibration"},
+    {"calibration_page"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
