@@ -28,7 +28,7 @@ import pyarrow as pa
 from neardup.checks import check_share
 from neardup.edits import EDITS, FEWEST_WORDS, Edit, Vocabulary, edited, word_count
 from neardup.errors import InvalidValue
-from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings
+from neardup.pipeline import JOIN_RECALL, Flow, Representatives, Settings, default_scheme
 from neardup.progress import stage
 from neardup.radius import radius_for
 from neardup.schemes import Scheme
@@ -213,7 +213,7 @@ def calibrate(
     data: Any,
     *,
     labels: Iterable[Label] = (),
-    scheme: str | Scheme = "text",
+    scheme: str | Scheme | None = None,
     text_field: str = "text",
     id_field: str | None = None,
     choices: Choices | None = None,
@@ -237,6 +237,8 @@ def calibrate(
         raise InvalidValue(f"labels: no document {missing[0]!r} in the input{others}")
     texts = list(sample.values())
     rounds = plant(list(sample), texts, choices)
+    if scheme is None:
+        scheme = default_scheme(source.documents)
     bench = _Bench(list(sample), texts, whole, scheme_of(scheme), choices, threads)
     labelled = np.array([(known[label.one], known[label.other]) for label in pairs], np.int64).reshape(-1, 2)
     planted: list[Measured] = []

@@ -277,6 +277,11 @@ def stamps(source: Source | None) -> list[Any]:
     return found
 
 
+def default_scheme(documents: int) -> Scheme:
+    """The scheme for a collection of so many documents, where the user names none."""
+    return scheme_of("text", bits=128 if documents <= NARROW else 256)
+
+
 class Flow:
     """One run: the stages after each other, each of which may have been finished before."""
 
@@ -303,7 +308,7 @@ class Flow:
         sources = [source] if protected is None else [source, protected]
         documents, table, fixed = self.survey(sources)
         _check_distinct(sources, documents, fixed)
-        scheme = self.scheme or scheme_of("text", bits=128 if len(documents) <= NARROW else 256)
+        scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
         prints = self.fingerprint(sources, scheme, documents)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     help="Edited copies to plant among them.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed takes another sample.")
-@click.option("--scheme", "name", default="text", show_default=True, help="Name or file of the scheme.")
+@click.option("--scheme", "name", help="Name or file of the scheme.  [default: that of dedupe]")
 @click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
@@ -66,7 +66,7 @@ def command(
     sample: int,
     copies: int,
     seed: int,
-    name: str,
+    name: str | None,
     bits: int | None,
     text_field: str,
     id_field: str | None,
@@ -90,6 +90,8 @@ def command(
 
     if report is not None:
         check_free(report, overwrite=overwrite)
+    overrides = {} if bits is None else {"bits": bits}
+    chosen = None if name is None and bits is None else scheme_of(name or "text", **overrides)
     choices = Choices(sample=sample, copies=copies, edits=edits, precision=precision, seed=seed)
     pairs = [] if labels is None else read_labels(labels)
     source = open_source(
@@ -98,7 +100,7 @@ def command(
     found = calibrate(
         None,
         labels=pairs,
-        scheme=scheme_of(name) if bits is None else scheme_of(name, bits=bits),
+        scheme=chosen,
         choices=choices,
         threads=threads,
         quiet=quiet,
