@@ -113,6 +113,7 @@ def run_job(job: Job) -> Done:
     protected = _open(job, job.protect, quarantine) if job.protect else None
     key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
     if (done := _finished(job, key)) is not None:
+        shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
         return Done(done, None)
     _check_free(job)
     work = os.path.join(job.out, WORK)
