@@ -140,7 +140,7 @@ impl Recipe {
 
     /// The hashes of the different features that `survey` left behind.
     pub fn different<'a>(&self, scratch: &'a Scratch) -> impl Iterator<Item = u64> + 'a {
-        scratch.counts.found.iter().map(|feature| feature.hash)
+        scratch.counts.found().iter().map(|feature| feature.hash)
     }
 
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
@@ -627,7 +627,7 @@ mod tests {
             counts.count();
             let rows = counts.rows.iter();
             let mut found: Vec<_> =
-                counts.found.iter().zip(rows).map(|(f, row)| (f.hash, (*row, f.occurrences))).collect();
+                counts.found().iter().zip(rows).map(|(f, row)| (f.hash, (*row, f.occurrences))).collect();
             found.sort_unstable();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }
