@@ -127,9 +127,9 @@ impl Recipe {
     /// different features are left in the scratch, for `different`.
     pub fn survey(&self, text: &str, scratch: &mut Scratch, features: bool) -> Option<u128> {
         scratch.counts.clear();
-        let ascii = self.normalization.apply(text, &mut scratch.text);
+        let ascii = self.normalize(text, scratch);
         let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
-        if !self.cut_normalized(ascii, scratch) {
+        if !self.cut(ascii, false, scratch) {
             return None;
         }
         if features {
@@ -199,10 +199,6 @@ impl Recipe {
     /// whether it is ASCII.
     fn normalize(&self, text: &str, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
-        self.cut_normalized(ascii, scratch)
-    }
-
-    fn cut_normalized(&self, ascii: bool, scratch: &mut Scratch) -> bool {
         let informative = self.empty != Empty::None
             || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));
