@@ -3,11 +3,13 @@
 //! Each has a portable twin that gives the same bits.
 
 mod hash;
+mod lookup;
 mod normalize;
 mod offsets;
 mod votes;
 
 use crate::bytes::{Rules, Tables};
+use crate::frequencies::Bucket;
 use crate::simd::{self, Level};
 
 pub use normalize::State;
@@ -53,10 +55,22 @@ impl Avx512 {
         unsafe { hash::hash_parts(text, starts, ends, seed, out) }
     }
 
+    /// See `mix::hash_windows`.
+    pub fn hash_windows(self, text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+        // SAFETY: as in `count`.
+        unsafe { hash::hash_windows(text, from, width, seed, out) }
+    }
+
     /// `finish(hash + step)` of each hash.
     pub fn words(self, hashes: &[u64], step: u64, out: &mut [u64]) {
         // SAFETY: as in `count`.
         unsafe { hash::words(hashes, step, out) }
+    }
+
+    /// Call *each* with the class of every key, one after the other.
+    pub fn classes(self, buckets: &[Bucket], keys: impl Iterator<Item = u64> + Clone, each: impl FnMut(usize)) {
+        // SAFETY: as in `count`.
+        unsafe { lookup::classes(buckets, keys, each) }
     }
 
     /// Append *base* plus the offsets of the bytes of *text* that are spaces.

@@ -90,6 +90,14 @@ fn hash_parts_plain(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &
 
 /// The hashes of every run of *width* bytes of `text[from..]`, as many as *out* holds.
 pub fn hash_windows(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.hash_windows(text, from, width, seed, out);
+    }
+    hash_windows_plain(text, from, width, seed, out);
+}
+
+fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
     if width > 8 {
         for (at, hash) in out.iter_mut().enumerate() {
             *hash = hash_part(text, from + at, from + at + width, seed);

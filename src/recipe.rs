@@ -12,9 +12,6 @@ use crate::mix;
 use crate::normalize::Normalization;
 use crate::votes::{self, BATCH};
 
-/// How many features ahead the place of a document frequency is asked for.
-const AHEAD: usize = 16;
-
 /// How much each feature of a text counts, by how often it occurs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weights {
@@ -121,8 +118,9 @@ impl Recipe {
             self.count_different(scratch);
         }
         let counts = &mut scratch.counts;
-        counts.found.sort_unstable();
-        &counts.found
+        let found = &mut counts.found[..counts.different];
+        found.sort_unstable();
+        found
     }
 
     /// What identifies the normalised text, or None where there is no information in it. The
@@ -142,7 +140,7 @@ impl Recipe {
 
     /// The hashes of the different features that `survey` left behind.
     pub fn different<'a>(&self, scratch: &'a Scratch) -> impl Iterator<Item = u64> + 'a {
-        scratch.counts.found.iter().map(|feature| feature.hash)
+        scratch.counts.found().iter().map(|feature| feature.hash)
     }
 
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
@@ -377,55 +375,51 @@ impl Recipe {
 
     /// Fill `scratch.counts` with the different features of the text that was cut.
     fn count_different(&self, scratch: &mut Scratch) {
+        let words = self.words();
         let counts = &mut scratch.counts;
-        counts.start(scratch.parts.count());
-        self.hashed(&scratch.text, &scratch.parts, &mut scratch.digests, |count, words| {
-            let known = counts.found.len();
-            counts.add(&words[..count]);
+        counts.clear();
+        self.hashed(&scratch.text, &scratch.parts, &mut scratch.digests, |count, batch| {
+            counts.all.extend_from_slice(&batch[..count]);
             if self.hash != Hash::Mix {
-                // Whole digests of the new features, in the order in which they came.
-                let mut next = known;
                 for row in 0..count {
-                    if counts.found.get(next).is_some_and(|feature| feature.hash == words[row]) {
-                        counts.digests.extend(words.iter().skip(row).step_by(BATCH));
-                        next += 1;
-                    }
+                    counts.digests.extend(batch.iter().skip(row).step_by(BATCH).take(words));
                 }
             }
         });
+        counts.count();
     }
 
     /// Every different feature votes with its weight.
     fn vote_different(&self, scratch: &mut Scratch, out: &mut [u64]) {
         self.count_different(scratch);
         let counts = &mut scratch.counts;
-        counts.weights.clear();
+        let found = &counts.found[..counts.different];
+        let weights = &mut counts.weights;
+        weights.clear();
         let log = |feature: &Counted| u32::BITS - feature.occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
             (Weights::LogDf, Some(frequencies)) => {
-                for (at, feature) in counts.found.iter().enumerate() {
-                    if let Some(later) = counts.found.get(at + AHEAD) {
-                        frequencies.prefetch(later.hash);
-                    }
-                    counts.weights.push(log(feature) * frequencies.weight(feature.hash));
+                frequencies.weights(found.iter().map(|feature| feature.hash), weights);
+                for (weight, feature) in weights.iter_mut().zip(found) {
+                    *weight *= log(feature);
                 }
             }
-            (Weights::Set, _) => counts.weights.resize(counts.found.len(), 1),
-            _ => counts.weights.extend(counts.found.iter().map(log)),
+            (Weights::Set, _) => weights.resize(found.len(), 1),
+            _ => weights.extend(found.iter().map(log)),
         }
-        if counts.weights.iter().all(|weight| *weight == 0) {
+        if weights.iter().all(|weight| *weight == 0) {
             // Nothing that other documents share: it votes for itself.
-            counts.weights.clear();
-            counts.weights.extend(counts.found.iter().map(log));
+            weights.clear();
+            weights.extend(found.iter().map(log));
         }
         let words = self.words();
         scratch.sums.clear();
         scratch.sums.resize(words, [0; 64]);
         let sums = &mut scratch.sums;
         let (mut hashes, mut further) = ([0u64; BATCH], [0u64; BATCH]);
-        for (batch, features) in counts.found.chunks(BATCH).enumerate() {
+        for (batch, features) in found.chunks(BATCH).enumerate() {
             let begin = batch * BATCH;
-            let weights = &counts.weights[begin..begin + features.len()];
+            let weights = &weights[begin..begin + features.len()];
             let (hashes, further) = (&mut hashes[..features.len()], &mut further[..features.len()]);
             for (hash, feature) in hashes.iter_mut().zip(features) {
                 *hash = feature.hash;
@@ -435,13 +429,13 @@ impl Recipe {
                     mix::words(hashes, j, further);
                 } else {
                     for (at, word) in further.iter_mut().enumerate() {
-                        *word = counts.digests[(begin + at) * words + j];
+                        *word = counts.digests[counts.rows[begin + at] as usize * words + j];
                     }
                 }
                 votes::weigh(further, weights, sums);
             }
         }
-        let total: u64 = counts.weights.iter().map(|weight| u64::from(*weight)).sum();
+        let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
         votes::decide_sums(sums, total, self.tie_gives_one, self.bits, out);
     }
 }
@@ -461,94 +455,177 @@ struct Digests {
     prefixed: Vec<u8>,
 }
 
-/// Counts the different features of one text: open addressing over the hashes.
+/// Counts the different features of one text.
+///
+/// Whether a feature is new cannot be foretold, so that a branch on it costs more than all else.
+/// There is none here:
+///
+/// ```text
+/// all features write their number into a table, at a place that their hash gives
+/// all look there: who finds a feature with its own hash adds to its count; the others wait
+/// those who waited do the same with other bits of their hashes
+/// ```
 #[derive(Default)]
 struct Counts {
-    /// One more than the row in `found`; 0 marks a free place. The short ones for texts of few
-    /// features, so that they stay in the first cache.
-    places: Vec<u32>,
-    short_places: Vec<u16>,
-    found: Vec<Counted>,
-    weights: Vec<u32>,
-    /// Whole digests, where they do not follow from the hash.
+    /// The hashes of all features.
+    all: Vec<u64>,
+    /// Whole digests of all, where they do not follow from the hash.
     digests: Vec<u64>,
+    /// The different ones, and something behind them.
+    found: Vec<Counted>,
+    different: usize,
+    /// The first row in `all` of each one found, where digests are kept.
+    rows: Vec<u32>,
+    weights: Vec<u32>,
+    /// For texts of fewer than 2^16 features, so that it stays in the first cache; for others.
+    short: Tally<u16>,
+    long: Tally<u32>,
 }
 
 impl Counts {
     fn clear(&mut self) {
-        self.found.clear();
+        self.all.clear();
         self.digests.clear();
+        self.different = 0;
     }
 
-    /// Make room for *features*.
-    fn start(&mut self, features: usize) {
-        self.clear();
-        self.places.clear();
-        self.short_places.clear();
-        let size = (features * 2).next_power_of_two().max(16);
-        if features < usize::from(u16::MAX) {
-            self.short_places.resize(size, 0);
-        } else {
-            self.places.resize(size, 0);
-        }
+    fn found(&self) -> &[Counted] {
+        &self.found[..self.different]
     }
 
-    /// Count one occurrence of each of *hashes*; new features stand in `found` in their order.
-    fn add(&mut self, hashes: &[u64]) {
-        if self.places.is_empty() {
-            count_into(&mut self.short_places, &mut self.found, hashes);
-        } else {
-            count_into(&mut self.places, &mut self.found, hashes);
+    /// Fill `found` and `rows`.
+    fn count(&mut self) {
+        let total = self.all.len();
+        if self.found.len() < total {
+            self.found.resize(total, Counted { hash: 0, occurrences: 0 });
         }
+        self.rows.clear();
+        if !self.digests.is_empty() {
+            self.rows.resize(total, 0);
+        }
+        let (all, found, rows) = (&self.all[..], &mut self.found[..], &mut self.rows[..]);
+        self.different = match total {
+            0..=0xffff => self.short.count(all, found, rows),
+            _ => self.long.count(all, found, rows),
+        };
     }
 }
 
-/// A row number, or 0.
-trait Place: Copy {
-    fn row(self) -> usize;
-    fn of(row: usize) -> Self;
+/// A number below that of the features of a text.
+trait Row: Copy + Default {
+    fn number(self) -> usize;
+    fn of(number: usize) -> Self;
 }
 
-impl Place for u16 {
-    fn row(self) -> usize {
+impl Row for u16 {
+    fn number(self) -> usize {
         usize::from(self)
     }
-    fn of(row: usize) -> u16 {
-        row as u16
+    fn of(number: usize) -> u16 {
+        number as u16
     }
 }
 
-impl Place for u32 {
-    fn row(self) -> usize {
+impl Row for u32 {
+    fn number(self) -> usize {
         self as usize
     }
-    fn of(row: usize) -> u32 {
-        row as u32
+    fn of(number: usize) -> u32 {
+        number as u32
     }
 }
 
-/// Whether a feature is new cannot be foretold, so that there is no branch on it: a new one is
-/// written to the row behind the last, a known one over itself.
-fn count_into<P: Place>(places: &mut [P], found: &mut Vec<Counted>, hashes: &[u64]) {
-    let mask = places.len() - 1;
-    let mut rows = found.len();
-    found.resize(rows + hashes.len(), Counted { hash: 0, occurrences: 0 });
-    for &hash in hashes {
-        let mut at = hash as usize & mask;
-        loop {
-            let place = places[at].row();
-            let new = usize::from(place == 0);
-            let row = place.wrapping_sub(1) & new.wrapping_sub(1) | rows & new.wrapping_neg();
-            let feature = &mut found[row];
-            if feature.hash == hash || new == 1 {
-                places[at] = P::of(row + 1);
-                feature.hash = hash;
-                feature.occurrences += 1;
-                rows += new;
-                break;
+#[derive(Default)]
+struct Tally<R> {
+    table: Vec<R>,
+    tallies: Vec<R>,
+    waiting: Vec<R>,
+}
+
+impl<R: Row> Tally<R> {
+    /// Write the different ones of *all* to *found* (and their first rows to *rows*, unless that
+    /// is empty); how many they are.
+    fn count(&mut self, all: &[u64], found: &mut [Counted], rows: &mut [u32]) -> usize {
+        let total = all.len();
+        let mask = (total * 2).next_power_of_two().max(16) - 1;
+        if self.table.len() <= mask {
+            self.table.resize(mask + 1, R::default());
+        }
+        if self.waiting.len() < total {
+            self.waiting.resize(total, R::default());
+        }
+        self.tallies.clear();
+        self.tallies.resize(total, R::default());
+        let (table, tallies, waiting) = (&mut self.table[..=mask], &mut self.tallies[..], &mut self.waiting[..]);
+        // The first round is for all, and needs no list of them.
+        for (row, hash) in all.iter().enumerate().rev() {
+            table[*hash as usize & mask] = R::of(row);
+        }
+        let mut left = 0;
+        for (row, hash) in all.iter().enumerate() {
+            let first = table[*hash as usize & mask].number();
+            let same = all[first] == *hash;
+            tallies[first] = R::of(tallies[first].number() + usize::from(same));
+            waiting[left] = R::of(row);
+            left += usize::from(!same);
+        }
+        let mut round = 1;
+        while left > 0 {
+            let place = |hash: u64| mix::word(hash, round) as usize & mask;
+            for row in waiting[..left].iter().rev() {
+                table[place(all[row.number()])] = *row;
             }
-            at = (at + 1) & mask;
+            let waited = left;
+            left = 0;
+            for at in 0..waited {
+                let row = waiting[at];
+                let hash = all[row.number()];
+                let first = table[place(hash)].number();
+                let same = all[first] == hash;
+                tallies[first] = R::of(tallies[first].number() + usize::from(same));
+                waiting[left] = row;
+                left += usize::from(!same);
+            }
+            round += 1;
+        }
+        let mut different = 0;
+        for (hash, tally) in all.iter().zip(tallies.iter()) {
+            found[different] = Counted { hash: *hash, occurrences: tally.number() as u32 };
+            different += usize::from(tally.number() != 0);
+        }
+        if !rows.is_empty() {
+            let mut different = 0;
+            for (row, tally) in tallies.iter().enumerate() {
+                rows[different] = row as u32;
+                different += usize::from(tally.number() != 0);
+            }
+        }
+        different
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_features_are_found_once_with_their_number() {
+        for (total, kinds) in [(0, 1), (1, 1), (100, 7), (1000, 1000), (70_000, 300), (70_000, 50_000)] {
+            let mut counts = Counts::default();
+            let mut expected = std::collections::BTreeMap::new();
+            for row in 0..total {
+                // Low bits alike, so that many meet in one place.
+                let hash = mix::finish(row % kinds) << 9;
+                counts.all.push(hash);
+                counts.digests.push(hash);
+                expected.entry(hash).or_insert((row as u32, 0)).1 += 1;
+            }
+            counts.count();
+            let rows = counts.rows.iter();
+            let mut found: Vec<_> =
+                counts.found().iter().zip(rows).map(|(f, row)| (f.hash, (*row, f.occurrences))).collect();
+            found.sort_unstable();
+            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
         }
     }
-    found.truncate(rows);
 }
