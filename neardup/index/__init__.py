@@ -106,10 +106,11 @@ class Index:
 
     def add_one(self, id: Id, value: int) -> None:
         """Add one fingerprint, given as an integer."""
+        name = _id(id)
         try:
-            self._index.add_one(id, value)
-        except (OverflowError, TypeError, AttributeError, UnicodeEncodeError):
-            self._refuse(id, value)
+            self._index.add_one(name, value)
+        except (OverflowError, TypeError, AttributeError):
+            check_value(value, self.bits)
             raise
 
     def update(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
@@ -127,10 +128,11 @@ class Index:
 
     def remove_one(self, id: Id, value: int) -> int:
         """Remove one fingerprint of an id; how many there were."""
+        name = _id(id)
         try:
-            return self._index.remove_one(id, value)
+            return self._index.remove_one(name, value)
         except (OverflowError, TypeError, AttributeError):
-            self._refuse(id, value)
+            check_value(value, self.bits)
             raise
 
     def search(self, prints: Prints, radius: int | None = None, *, threads: int | None = None) -> Matches:
@@ -201,18 +203,22 @@ class Index:
             )
         return radius
 
-    def _refuse(self, id: Id, value: int) -> None:
-        check_value(value, self.bits)
-        _ids([id])
+
+def _id(id: Id) -> Id:
+    """One id, if it can be one; text that cannot be stored would otherwise meet other such text."""
+    if type(id) is str and id.isascii():
+        return id
+    name = _ids([id])[0]
+    return name if isinstance(name, str) else int(name)
 
 
 def _ids(ids: Iterable[Id]) -> npt.NDArray[np.int64] | list[str]:
     """Ids as one int64 array, or one list of str."""
     if isinstance(ids, (str, bytes)):
         raise InvalidType(f"ids must be several, not one {type(ids).__name__}; use [{shown(ids)}]")
+    if isinstance(ids, np.ndarray) and ids.ndim != 1:
+        raise InvalidValue(f"ids must have shape (n,), not {ids.shape}")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
-        if ids.ndim != 1:
-            raise InvalidValue(f"ids must have shape (n,), not {ids.shape}")
         if ids.dtype == np.dtype(np.uint64) and len(ids) and int(ids.max()) >= 2**63:
             raise InvalidValue(f"an id must be below 2**63, not {int(ids.max())}; use str for larger ones")
         return np.ascontiguousarray(ids, dtype=np.int64)
