@@ -502,7 +502,7 @@ def test_a_message_is_one_short_line() -> None:
 unix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals or fork")
 
 INTERRUPTED = """
-import sys, time
+import sys, threading, time
 import pyarrow as pa
 import neardup as nd
 kind, job = sys.argv[1:]
@@ -511,8 +511,16 @@ if kind == "arrow":
     texts = pa.array(texts)
 scheme = nd.scheme("text")
 call = {"fingerprints": scheme.fingerprints, "fit": scheme.fit}[job]
+inside = False
+
+def tell():
+    while not inside:
+        pass
+    print("started", flush=True)  # this thread runs, so the call has let go of the interpreter
+
+threading.Thread(target=tell).start()
 try:
-    print("started", flush=True)
+    inside = True
     while True:
         call(texts)
 except KeyboardInterrupt:
@@ -536,7 +544,8 @@ def test_ctrl_c_is_answered_within_half_a_second_and_objects_stay_usable(kind: s
             text=True,
         )
         assert child.stdout is not None
-        assert child.stdout.readline() == "started\n"
+        if child.stdout.readline() != "started\n":
+            pytest.fail(f"the child ended with {child.wait()}: {child.communicate()[1]}")
         sent = time.monotonic()
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=60)
