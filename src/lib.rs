@@ -24,6 +24,7 @@ mod keys;
 mod mix;
 mod normalize;
 mod parallel;
+mod picture;
 mod plan;
 mod profile;
 mod recipe;
