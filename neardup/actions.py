@@ -124,7 +124,7 @@ def _check_whole_files(run: Run) -> None:
 
 
 def _format(path: str, asked: str | None) -> str | None:
-    file = File(path, walked=True)
+    file = File(path, root=os.path.dirname(path))
     if file.is_remote or not os.path.isfile(path):
         # It cannot be removed; its name tells whether it held many documents.
         return next((row.name for row in FORMATS.values() if file.suffix in row.suffixes), None)

@@ -56,7 +56,9 @@ class Census:
     """Which blocks were ever seen, and how many fingerprints that are there now share one."""
 
     def __init__(self, bits: int, offsets: list[int], limit: int) -> None:
-        self._spans = list(zip(offsets, (mask.bit_length() for mask in block_masks(bits, offsets)), strict=True))
+        self._spans = list(
+            zip(offsets, (mask.bit_length() for mask in block_masks(bits, offsets)), strict=True)
+        )
         self._limit = limit
         self._width = (bits + 63) // 64
         self._new: list[Words] = []
@@ -93,7 +95,10 @@ class Census:
 
     def may_be_crowded(self) -> bool:
         """Whether more fingerprints than the limit may share a block."""
-        if self._largest + self._changes > self._limit and self._changes > self._limit + len(self._living[0]) // 16:
+        if (
+            self._largest + self._changes > self._limit
+            and self._changes > self._limit + len(self._living[0]) // 16
+        ):
             self._count()
         return self._largest + self._changes > self._limit
 
@@ -102,7 +107,9 @@ class Census:
         counts = []
         for at, (offset, width) in enumerate(self._spans):
             key = block_keys(words, offset, width)[0]
-            begin, end = np.searchsorted(self._living[at], [key, key + np.uint64(1)] if width < 64 else [key, key])
+            begin, end = np.searchsorted(
+                self._living[at], [key, key + np.uint64(1)] if width < 64 else [key, key]
+            )
             end = np.searchsorted(self._living[at], key, side="right") if width >= 64 else end
             born, gone = (
                 sum(int((block_keys(part, offset, width) == key).sum()) for part in parts)
@@ -131,5 +138,7 @@ def _without(sorted_keys: Words, gone: Words) -> Words:
     """Remove one of the equal keys for each that is gone."""
     unique, counts = np.unique(gone, return_counts=True)
     starts = np.searchsorted(sorted_keys, unique)
-    places = np.concatenate([np.arange(start, start + count) for start, count in zip(starts, counts, strict=True)])
+    places = np.concatenate(
+        [np.arange(start, start + count) for start, count in zip(starts, counts, strict=True)]
+    )
     return np.delete(sorted_keys, places)

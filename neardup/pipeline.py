@@ -21,9 +21,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import __version__, _native
+from neardup import __version__, _native, pictures
 from neardup.checkpoints import Checkpoints
 from neardup.errors import GuardStopped, InvalidValue
+from neardup.features.image import WHOLE as WHOLE_PICTURE
+from neardup.features.image import fingerprints_of
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
@@ -35,9 +37,11 @@ from neardup.radius import check_share, radius_for
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.sources import Source, open_source
+from neardup.sources import Source, mostly_pictures, open_source
 from neardup.stars import Stars, stars
 from neardup.survey import Documents, Surveyor
+from neardup.thumbs import PIXELS, Thumbs
+from neardup.types import Batch
 from neardup.verify import (
     IDENTICAL,
     REASONS,
@@ -57,6 +61,9 @@ Flags = npt.NDArray[np.bool_]
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+
+# What is chosen for pictures where the user chooses nothing.
+PICTURE_DEFAULTS: Final = {"similarity": 0.79, "keep": "central,resolution,size"}
 
 ANNOTATIONS: Final = pa.schema(
     [
@@ -123,6 +130,18 @@ class Candidates:
     distance: npt.NDArray[np.int32]
     radius: int
     plan: str
+    ways: Ways | None = None
+    """Of pictures: how each pair may lie on each other."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ways:
+    """Thumbnails, and for each candidate pair its rows, from *begin* up to *end*, of the proposals."""
+
+    thumbs: Thumbs
+    proposals: pictures.Proposals
+    begin: Rows
+    end: Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,19 +202,32 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
+    images = scheme == "image" or (scheme == "text" and source is None and mostly_pictures(data))
+    if images:
+        scheme = "image"
     if settings is None:
-        settings = Settings(**choices)
+        settings = Settings(**({**PICTURE_DEFAULTS, **choices} if images else choices))
     elif choices:
         settings = replace(settings, **choices)
     flow = Flow(settings, scheme_of(scheme), threads=threads, memory=memory, work=work, quiet=quiet)
     if source is None:
         source = open_source(
-            data, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+            data,
+            text_field=text_field,
+            id_field=id_field,
+            fields=settings.fields,
+            format="image" if images else None,
+            unique=True,
         )
     guarded = None
     if protect is not None:
         guarded = open_source(
-            protect, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+            protect,
+            text_field=text_field,
+            id_field=id_field,
+            fields=settings.fields,
+            format="image" if images else None,
+            unique=True,
         )
     return flow.run(source, guarded)
 
@@ -217,6 +249,13 @@ class Flow:
         self.settings, self.scheme, self.threads, self.memory = settings, scheme, threads, memory
         self.keep: Keep = parse_keep(settings.keep)
         self.measure: Measure = parse_measure(settings.verify, settings.similarity)
+        if scheme.features == "picture" and (
+            self.measure.name not in (*pictures.RULES, "none") or scheme.hash != "dct-signs"
+        ):
+            raise InvalidValue(
+                "pictures are verified by default, strict, loose or none, with scheme image, "
+                f"not by {settings.verify!r} with scheme {scheme.name!r}"
+            )
         self.work, self.quiet = work, quiet
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
 
@@ -229,7 +268,10 @@ class Flow:
             scheme = replace(scheme, frequencies=table)
         prints = self.fingerprint(sources, scheme, documents)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
-        found = self.candidates(prints, same, documents)
+        if self.scheme.features == "picture":
+            found = self._picture_candidates(sources, same, len(documents))
+        else:
+            found = self.candidates(prints, same, documents)
         judged = self.verify(sources, same, found, table, documents)
         return self.conclude(source, documents, fixed, scheme, prints, same, found, judged)
 
@@ -271,6 +313,66 @@ class Flow:
         documents = surveyor.documents()
         return documents, table, _fixed(len(documents), first)
 
+    def _thumbs(self, sources: Sequence[Source], same: Representatives, count: int) -> Thumbs:
+        """The thumbnails of the pictures that stand for others, on the disk where memory does not do."""
+        wanted = np.full(count, -1, dtype=np.int64)
+        wanted[same.document] = np.arange(len(same.document))
+        shape = (len(same.document), PIXELS)
+        thumbs: Thumbs
+        if shape[0] * PIXELS > self.memory:
+            handle, path = tempfile.mkstemp(prefix="neardup-", dir=self.work)
+            os.close(handle)
+            thumbs = np.memmap(path, dtype=np.uint8, mode="w+", shape=shape)
+            os.unlink(path)
+        else:
+            thumbs = np.zeros(shape, dtype=np.uint8)
+        at = 0
+        for source in sources:
+            for batch in source:
+                numbers = wanted[at : at + len(batch)]
+                assert batch.pictures is not None
+                thumbs[numbers[numbers >= 0]] = batch.pictures[numbers >= 0]
+                at += len(batch)
+        return thumbs
+
+    def _picture_candidates(self, sources: Sequence[Source], same: Representatives, count: int) -> Candidates:
+        """The pairs of pictures that are near enough, each with the ways in which they may lie on each other."""
+        radius = pictures.RADIUS if self.settings.radius is None else self.settings.radius
+        with stage("join", quiet=self.quiet) as advance:
+            thumbs = self._thumbs(sources, same, count)
+            kept = pictures.stored(thumbs, threads=self.threads)
+            asking = pictures.asked(thumbs, threads=self.threads)
+            ways = pictures.propose(kept, asking, radius, threads=self.threads)
+            advance(len(thumbs), 0)
+        low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
+        allowed = same.comparable(low, high)
+        first = np.ones(len(low), dtype=bool)
+        first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        begin = np.flatnonzero(first)
+        end = np.append(begin[1:], len(low))
+        chosen = allowed[begin]
+        begin, end = begin[chosen], end[chosen]
+        text = f"{len(kept.prints)} fingerprints of {count} pictures, {len(asking.prints)} asked, radius {radius}"
+        return Candidates(
+            low[begin], high[begin], ways.distance[begin], radius, text, Ways(thumbs, ways, begin, end)
+        )
+
+    def _picture_judge(self, found: Candidates) -> Callable[[Rows], Verdicts]:
+        rule = pictures.RULES[self.measure.name]
+        if self.measure.name == "default":
+            rule = replace(rule, mean=self.settings.similarity)
+        ways = found.ways
+        assert ways is not None
+
+        def judge(rows: Rows) -> Verdicts:
+            seen = pictures.verify(
+                ways.thumbs, ways.proposals, ways.begin[rows], ways.end[rows], rule, threads=self.threads
+            )
+            columns = (np.clip(seen.found[:, at], 0.0, 1.0) for at in (9, 10, 12))
+            return Verdicts(seen.accepted, seen.reason, *columns)
+
+        return judge
+
     def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
         if self.work is None:
             return
@@ -294,7 +396,7 @@ class Flow:
             for source in sources:
                 with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
                     for batch in source:
-                        some = scheme.fingerprints(batch.texts, threads=self.threads)
+                        some = _fingerprints(scheme, batch, self.threads)
                         words[at : at + len(batch)] = some.words
                         valid[at : at + len(batch)] = some.valid
                         at += len(batch)
@@ -346,6 +448,12 @@ class Flow:
         if not self.measure.verifies:
             verdicts = Judgements(len(found.left), None)
             return self._stars(same, found, verdicts, documents)
+        if found.ways is not None:
+            with stage("verify", quiet=self.quiet) as advance:
+                verdicts = Judgements(len(found.left), self._picture_judge(found))
+                judged = self._stars(same, found, verdicts, documents)
+                advance(len(found.left), 0)
+            return judged
         wanted = np.full(len(documents), -1, dtype=np.int64)
         needed = np.unique(np.concatenate([found.left, found.right]))
         wanted[same.document[needed]] = needed
@@ -503,6 +611,13 @@ def run_key(settings: Settings, scheme: Scheme, inputs: Sequence[Any]) -> str:
     return hashlib.blake2b(
         json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=16
     ).hexdigest()
+
+
+def _fingerprints(scheme: Scheme, batch: Batch, threads: int | None) -> Fingerprints:
+    if batch.pictures is None:
+        return scheme.fingerprints(batch.texts, threads=threads)
+    words, valid = fingerprints_of(batch.pictures, [WHOLE_PICTURE], threads=threads)
+    return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
 
 
 def _fixed(count: int, first: int) -> Flags:
@@ -725,11 +840,12 @@ class Conclusion:
             distance = np.where(copies, 0, self._found.distance[safe]).astype(np.int32)
             measured = np.where(copies[:, None], WHOLE, self._judged.measured[safe])
             reason = self._judged.reason[safe]
-        rules = np.where(copies, IDENTICAL, self._rules(reason))
+        same = pictures.IDENTICAL if self._found.ways is not None else IDENTICAL
+        rules = np.where(copies, same, self._rules(reason))
         return distance, measured / WHOLE, rules
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        names = np.array(REASONS, dtype=object)
+        names = np.array(REASONS if self._found.ways is None else pictures.REASONS, dtype=object)
         return names[reason] if self._measure.verifies else np.full(len(reason), UNVERIFIED, dtype=object)
 
     def annotations(self) -> pa.Table:

@@ -23,15 +23,14 @@ pub struct View(pub [i64; 6]);
 
 /// The frequencies of the 256 bits: all with a sum of at most 21 but 0,0, and four of 22.
 fn frequencies() -> Vec<(usize, usize)> {
-    let mut found: Vec<(usize, usize)> =
-        (1..TOP).flat_map(|sum| (0..=sum).map(move |u| (u, sum - u))).collect();
+    let mut found: Vec<(usize, usize)> = (1..TOP).flat_map(|sum| (0..=sum).map(move |u| (u, sum - u))).collect();
     found.extend([(10, 12), (12, 10), (9, 13), (13, 9)]);
     found
 }
 
 /// What every fingerprint needs: the cosines in 1/4096, and which frequency is which bit.
 pub struct Tables {
-    cosines: Vec<[i32; GRID]>,
+    cosines: Vec<[i16; GRID]>,
     frequencies: Vec<(usize, usize)>,
 }
 
@@ -39,25 +38,29 @@ impl Tables {
     pub fn new() -> Tables {
         let cosine = |k: usize, x: usize| {
             let angle = std::f64::consts::PI * ((2 * x + 1) * k % 256) as f64 / 128.0;
-            (angle.cos() * 4096.0).round() as i32
+            (angle.cos() * 4096.0).round() as i16
         };
         let cosines = (0..TOP).map(|k| std::array::from_fn(|x| cosine(k, x))).collect();
         Tables { cosines, frequencies: frequencies() }
     }
 
     /// The transform of 64 x 64 samples of at most 10 bits: `[v][u]`, v down, u across.
-    fn transform(&self, samples: &[i32; CELLS]) -> [[i64; TOP]; TOP] {
-        let mut rows = [[0i32; TOP]; GRID];
+    ///
+    /// Sums of the first step stay below 2^29, those of the second below 2^47: exact in 64-bit floats.
+    fn transform(&self, samples: &[i16; CELLS]) -> [[f64; TOP]; TOP] {
+        let mut rows = [[0f64; TOP]; GRID];
         for (row, line) in rows.iter_mut().zip(samples.chunks_exact(GRID)) {
             for (value, cosine) in row.iter_mut().zip(&self.cosines) {
-                *value = line.iter().zip(cosine).map(|(a, b)| a * b).sum();
+                let products = line.iter().zip(cosine).map(|(&a, &b)| i32::from(a) * i32::from(b));
+                *value = f64::from(products.fold(0i32, i32::wrapping_add));
             }
         }
-        let mut found = [[0i64; TOP]; TOP];
+        let mut found = [[0f64; TOP]; TOP];
         for (line, cosine) in found.iter_mut().zip(&self.cosines) {
             for (row, &factor) in rows.iter().zip(cosine) {
+                let factor = f64::from(factor);
                 for (value, &part) in line.iter_mut().zip(row) {
-                    *value += i64::from(factor) * i64::from(part);
+                    *value += factor * part;
                 }
             }
         }
@@ -65,13 +68,13 @@ impl Tables {
     }
 
     /// The bits of the picture seen through a symmetry: 1 mirrors across, 2 down, 4 swaps the axes first.
-    fn bits(&self, transform: &[[i64; TOP]; TOP], symmetry: u8) -> [u64; 4] {
+    fn bits(&self, transform: &[[f64; TOP]; TOP], symmetry: u8) -> [u64; 4] {
         let mut words = [0u64; 4];
         for (at, &(u, v)) in self.frequencies.iter().enumerate() {
             let (u, v) = if symmetry & 4 != 0 { (v, u) } else { (u, v) };
             let odd = (symmetry & 1 != 0 && u % 2 == 1) != (symmetry & 2 != 0 && v % 2 == 1);
             let value = if odd { -transform[v][u] } else { transform[v][u] };
-            if value > 0 {
+            if value > 0.0 {
                 words[at / 64] |= 1 << (at % 64);
             }
         }
@@ -79,21 +82,32 @@ impl Tables {
     }
 }
 
+/// A place along an axis: the pixel before it, the one behind it, and how far it is to that, in 1/256.
+fn between(place: i64) -> (usize, usize, i32) {
+    let place = place.clamp(0, (SIDE as i64 - 1) * UNIT);
+    let before = (place / UNIT) as usize;
+    (before, (before + 1).min(SIDE - 1), ((place % UNIT) >> 8) as i32)
+}
+
 /// The samples of a view, in quarters of a grey level; the edge goes on outside of the picture.
-fn look(thumb: &[u8], view: &View) -> [i32; CELLS] {
+fn look(thumb: &[u8], view: &View) -> [i16; CELLS] {
     let [xx, xy, x0, yx, yy, y0] = view.0;
-    let mut samples = [0i32; CELLS];
-    let most = (SIDE as i64 - 1) * UNIT;
-    for (at, sample) in samples.iter_mut().enumerate() {
-        let (x, y) = ((at % GRID) as i64, (at / GRID) as i64);
-        let px = (xx * x + xy * y + x0).clamp(0, most);
-        let py = (yx * x + yy * y + y0).clamp(0, most);
-        let (column, row) = ((px / UNIT) as usize, (py / UNIT) as usize);
-        let (fx, fy) = ((px % UNIT) >> 8, (py % UNIT) >> 8);
-        let pixel = |r: usize, c: usize| i64::from(thumb[r.min(SIDE - 1) * SIDE + c.min(SIDE - 1)]);
-        let above = pixel(row, column) * (256 - fx) + pixel(row, column + 1) * fx;
-        let below = pixel(row + 1, column) * (256 - fx) + pixel(row + 1, column + 1) * fx;
-        *sample = ((above * (256 - fy) + below * fy) >> 14) as i32;
+    let mut samples = [0i16; CELLS];
+    let columns: [_; GRID] = std::array::from_fn(|x| between(xx * x as i64 + x0));
+    for (y, line) in samples.chunks_exact_mut(GRID).enumerate() {
+        let across = between(yy * y as i64 + y0);
+        for (x, sample) in line.iter_mut().enumerate() {
+            let ((left, right, fx), (above, below, fy)) = if xy == 0 && yx == 0 {
+                (columns[x], across)
+            } else {
+                let (x, y) = (x as i64, y as i64);
+                (between(xx * x + xy * y + x0), between(yx * x + yy * y + y0))
+            };
+            let pixel = |row: usize, column: usize| i32::from(thumb[row * SIDE + column]);
+            let high = pixel(above, left) * (256 - fx) + pixel(above, right) * fx;
+            let low = pixel(below, left) * (256 - fx) + pixel(below, right) * fx;
+            *sample = ((high * (256 - fy) + low * fy) >> 14) as i16;
+        }
     }
     samples
 }
@@ -111,7 +125,7 @@ pub fn fingerprints(
         let samples = look(thumb, view);
         let count = CELLS as i64;
         let sum: i64 = samples.iter().map(|&value| i64::from(value)).sum();
-        let squares: i64 = samples.iter().map(|&value| i64::from(value) * i64::from(value)).sum();
+        let squares: i64 = samples.iter().map(|&value| i64::from(i32::from(value) * i32::from(value))).sum();
         let told = count * squares - sum * sum >= least * least * count * count;
         let transform = told.then(|| tables.transform(&samples));
         for symmetry in (0..8u8).filter(|symmetry| symmetries >> symmetry & 1 == 1) {
@@ -191,11 +205,16 @@ fn place(map: &Map, u: f64, v: f64) -> (f64, f64) {
 /// Improve `map`, and the gain and offset of the light, until nothing moves; false if it went astray.
 fn improve(one: &[f32], other: &[f32], side: usize, map: &mut Map, light: &mut [f64; 2], rounds: usize) -> bool {
     let step = 1.0 / side as f64;
+    let mut points = Vec::with_capacity(side * side);
     for _ in 0..rounds {
         // How far off the values are decides how much a difference counts.
         let (mut seen, mut off) = (0.0, 0.0);
-        let mut points = Vec::with_capacity(side * side);
+        points.clear();
         for (at, &value) in one.iter().enumerate() {
+            // Every second point of the finer image will do.
+            if side > SIDE / 4 && (at / side + at) % 2 == 1 {
+                continue;
+            }
             let (u, v) = (((at % side) as f64 + 0.5) * step, ((at / side) as f64 + 0.5) * step);
             let (x, y) = place(map, u, v);
             if let Some((found, dx, dy)) = sample(other, side, x, y) {
@@ -205,7 +224,7 @@ fn improve(one: &[f32], other: &[f32], side: usize, map: &mut Map, light: &mut [
                 points.push((u - 0.5, v - 0.5, found, dx, dy, rest));
             }
         }
-        if seen < 0.06 * (side * side) as f64 {
+        if seen < 0.03 * (side * side) as f64 {
             return false;
         }
         let scale = (1.5 * off / seen).max(4.0);
@@ -215,19 +234,17 @@ fn improve(one: &[f32], other: &[f32], side: usize, map: &mut Map, light: &mut [
             let weight = part * part;
             let (gx, gy) = (light[0] * dx, light[0] * dy);
             let row = [gx * u, gx * v, gx, gy * u, gy * v, gy, found, 1.0];
-            for i in 0..8 {
+            for (i, line) in normal.iter_mut().enumerate() {
                 let scaled = weight * row[i];
-                for j in i..8 {
-                    normal[i][j] += scaled * row[j];
+                // The whole line: half of it is in vain, but it is one run without a jump.
+                for (value, &other) in line.iter_mut().zip(&row) {
+                    *value += scaled * other;
                 }
-                normal[i][8] += scaled * rest;
+                line[8] += scaled * rest;
             }
         }
-        for i in 0..8 {
-            for j in 0..i {
-                normal[i][j] = normal[j][i];
-            }
-            normal[i][i] = normal[i][i] * 1.001 + 1e-3;
+        for (at, line) in normal.iter_mut().enumerate() {
+            line[at] = line[at] * 1.001 + 1e-3;
         }
         let Some(change) = solved(&mut normal) else { return false };
         let moved = change[..6].iter().fold(0.0f64, |most, value| most.max(value.abs()));
@@ -245,7 +262,7 @@ fn improve(one: &[f32], other: &[f32], side: usize, map: &mut Map, light: &mut [
         if !(0.04..=25.0).contains(&size) || map.iter().any(|value| !value.is_finite()) {
             return false;
         }
-        if moved < 0.1 * step {
+        if moved < 0.12 * step {
             break;
         }
     }
@@ -365,19 +382,19 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
     let start = compare(&first.0[0], &second.0[0], SIDE / 4, &best);
     let mut light = [1.0, 0.0];
     let mut found = best;
-    if improve(&first.0[0], &second.0[0], SIDE / 4, &mut found, &mut light, 12) {
+    if improve(&first.0[0], &second.0[0], SIDE / 4, &mut found, &mut light, 9) {
         let now = compare(&first.0[0], &second.0[0], SIDE / 4, &found);
         if now[1] >= start[1] {
             best = found;
         }
-        if now[1].max(start[1]) < 0.3 {
+        if now[1].max(start[1]) < 0.45 {
             return summed(best, compare(&first.0[0], &second.0[0], SIDE / 4, &best), [0.0; 5]);
         }
     }
     let before = compare(&first.0[1], &second.0[1], SIDE / 2, &best);
     let mut found = best;
     let mut coarse = before;
-    if improve(&first.0[1], &second.0[1], SIDE / 2, &mut found, &mut light, 8) {
+    if improve(&first.0[1], &second.0[1], SIDE / 2, &mut found, &mut light, 4) {
         let now = compare(&first.0[1], &second.0[1], SIDE / 2, &found);
         if now[1] >= before[1] {
             (best, coarse) = (found, now);

@@ -91,8 +91,7 @@ fn picture_agreements<'py>(
             .ok_or_else(|| InvalidValue::new_err("a pair names a picture that is not there"))
     };
     let (left, right) = (row(left)?, row(right)?);
-    let maps: Vec<Map> =
-        maps.as_array().rows().into_iter().map(|row| std::array::from_fn(|at| row[at])).collect();
+    let maps: Vec<Map> = maps.as_array().rows().into_iter().map(|row| std::array::from_fn(|at| row[at])).collect();
     if thumbs.ncols() != PIXELS || left.len() != right.len() || left.len() != maps.len() {
         return Err(InvalidValue::new_err("one left, one right and one map a pair"));
     }
@@ -102,10 +101,8 @@ fn picture_agreements<'py>(
     let numbers: Vec<f64> = found
         .iter()
         .flat_map(|one| {
-            let rest = [
-                one.covered, one.covering, one.whole, one.mean, one.share, one.fine_mean, one.fine_share,
-                one.blocks,
-            ];
+            let rest =
+                [one.covered, one.covering, one.whole, one.mean, one.share, one.fine_mean, one.fine_share, one.blocks];
             one.map.into_iter().chain(rest)
         })
         .collect();
