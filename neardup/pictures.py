@@ -53,9 +53,9 @@ def stored(thumbs: Thumbs, *, threads: int | None = None) -> Prints:
     return _prints(thumbs, (WHOLE,), (0,), threads)
 
 
-def asked(thumbs: Thumbs, *, threads: int | None = None) -> Prints:
+def asked(thumbs: Thumbs, *, views: tuple[View, ...] = VIEWS, threads: int | None = None) -> Prints:
     """What the other side asks with."""
-    return _prints(thumbs, VIEWS, EVERY, threads)
+    return _prints(thumbs, views, EVERY, threads)
 
 
 def _prints(thumbs: Thumbs, views: tuple[View, ...], inner: tuple[int, ...], threads: int | None) -> Prints:
@@ -94,7 +94,7 @@ class Proposals:
 def propose(
     kept: Prints, asking: Prints, radius: int, *, own: bool = True, threads: int | None = None
 ) -> Proposals:
-    """All pairs within *radius* of a kept picture and an asking one; with *own* they are the same pictures."""
+    """All pairs within *radius* of kept and asking pictures; with *own* they are the same ones."""
     found = join(kept.prints, radius, other=asking.prints, threads=threads)
     left, right = kept.picture[found.left], asking.picture[found.right]
     rows = np.flatnonzero(left != right) if own else np.arange(len(left))

@@ -336,7 +336,7 @@ class Flow:
         return thumbs
 
     def _picture_candidates(self, sources: Sequence[Source], same: Representatives, count: int) -> Candidates:
-        """The pairs of pictures that are near enough, each with the ways in which they may lie on each other."""
+        """The pairs of pictures that are near enough, each with the ways to lay one on the other."""
         radius = pictures.RADIUS if self.settings.radius is None else self.settings.radius
         with stage("join", quiet=self.quiet) as advance:
             thumbs = self._thumbs(sources, same, count)
@@ -352,7 +352,8 @@ class Flow:
         end = np.append(begin[1:], len(low))
         chosen = allowed[begin]
         begin, end = begin[chosen], end[chosen]
-        text = f"{len(kept.prints)} fingerprints of {count} pictures, {len(asking.prints)} asked, radius {radius}"
+        prints = f"{len(kept.prints)} fingerprints of {count} pictures"
+        text = f"{prints}, {len(asking.prints)} asked for, radius {radius}"
         return Candidates(
             low[begin], high[begin], ways.distance[begin], radius, text, Ways(thumbs, ways, begin, end)
         )

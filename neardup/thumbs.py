@@ -6,6 +6,7 @@ Decoding is bounded: too many pixels are an error, and large pictures are decode
 
 from __future__ import annotations
 
+import base64
 import io
 import threading
 import warnings
@@ -119,6 +120,29 @@ def decoded(image: Image.Image, limit: int = PIXEL_LIMIT, reduce: bool = False) 
     if turn >= 5:
         width, height = height, width
     return Picture(width, height, taken, bool(reduced), _turned(pixels, turn).tobytes())
+
+
+def preview(data: bytes, side: int = 320) -> tuple[str, int, int]:
+    """A small copy as a data: address, encoded anew with nothing but pixels in it; and the true size."""
+    from PIL import Image, ImageOps
+
+    found = decode(data)  # says what is wrong with it
+    with _large, Image.open(io.BytesIO(data), formats=formats()) as image:
+        image.draft("RGB", (2 * side, 2 * side))
+        turned = ImageOps.exif_transpose(image)
+        if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
+            turned = turned.convert("RGBA")
+            turned = Image.alpha_composite(Image.new("RGBA", turned.size, "white"), turned)
+        elif turned.mode in ("I", "F") or turned.mode.startswith("I;16"):
+            grey = np.frombuffer(found.thumb, dtype=np.uint8).reshape(SIDE, SIDE)
+            turned = Image.fromarray(grey).resize((side, side))
+        small = turned.convert("RGB")
+        small.thumbnail((side, side))
+        clean = Image.new("RGB", small.size)
+        clean.paste(small)
+        out = io.BytesIO()
+        clean.save(out, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode(), found.width, found.height
 
 
 def _exif(image: Image.Image) -> tuple[str | None, int]:

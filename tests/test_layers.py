@@ -22,18 +22,18 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "registry", "files", "progress"},
+    {"types", "registry", "files", "progress", "thumbs"},
     {"fingerprints"},
     {"distances", "features", "hashes", "sources"},
     {"schemes"},
     {"survey", "planner"},
     {"index", "pairs"},
     {"store"},
-    {"verify"},
+    {"verify", "pictures"},
     {"clusters"},
     {"keep"},
     {"report", "reports", "sinks"},
-    {"pipeline"},
+    {"pipeline", "search"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
@@ -50,7 +50,7 @@ CALLS_NATIVE = {
     "pairs",
     "index",
 }
-CALLS_NATIVE |= {"verify", "clusters"}
+CALLS_NATIVE |= {"verify", "clusters", "pictures"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

@@ -1,7 +1,7 @@
 """Pictures: fingerprints of their thumbnails, and of parts of them.
 
-Everything after decoding (`neardup.thumbs`) is integers. A picture without information (flat, or one pixel thin)
-has no fingerprint. `phash`, `dhash` and `ahash` are those of the PyPI package imagehash.
+Everything after decoding (`neardup.thumbs`) is integers. A picture without information (flat) has
+no fingerprint. `phash`, `dhash` and `ahash` are those of the PyPI package imagehash.
 """
 
 from __future__ import annotations
@@ -67,32 +67,36 @@ def turn(degrees: float) -> tuple[float, ...]:
 EVERY: Final = tuple(range(8))
 
 
+BOTH: Final = (0, 1)  # as it is, and mirrored: what people do to a part as well
+
+
 def _views() -> tuple[View, ...]:
     """What one side of a comparison asks with. Ratios grow evenly; none is taken from a test set."""
     found = [View("whole", part(0, 0, 1, 1), EVERY)]
     for inset in (0.035, 0.075, 0.125, 0.185):
-        symmetries = EVERY if inset < 0.1 else (0, 1)
+        symmetries = EVERY if inset < 0.1 else BOTH
         found.append(View("middle", part(inset, inset, 1 - inset, 1 - inset), symmetries))
-    for cut in (0.09, 0.18, 0.3, 0.42):
-        found.append(View("left", part(0, 0, 1 - cut, 1)))
-        found.append(View("right", part(cut, 0, 1, 1)))
-        found.append(View("top", part(0, 0, 1, 1 - cut)))
-        found.append(View("bottom", part(0, cut, 1, 1)))
+    for cut in (0.09, 0.18, 0.3, 0.45):
+        found.append(View("left", part(0, 0, 1 - cut, 1), BOTH))
+        found.append(View("right", part(cut, 0, 1, 1), BOTH))
+        found.append(View("top", part(0, 0, 1, 1 - cut), BOTH))
+        found.append(View("bottom", part(0, cut, 1, 1), BOTH))
     for cut in (0.07, 0.14, 0.22):
         found.append(View("between", part(cut, 0, 1 - cut, 1)))
         found.append(View("between", part(0, cut, 1, 1 - cut)))
-    for cut in (0.15, 0.3, 0.5):
-        for x in (0.0, cut):
-            for y in (0.0, cut):
-                found.append(View("corner", part(x, y, x + 1 - cut, y + 1 - cut)))
-    found += [
-        View("half", part(*box)) for box in ((0, 0, 0.5, 1), (0.5, 0, 1, 1), (0, 0, 1, 0.5), (0, 0.5, 1, 1))
-    ]
+    for cut in (0.1, 0.18, 0.28):
+        found += [View("corner", box, BOTH) for box in _corners(cut)]
     found += [View("turned", turn(angle)) for angle in (-9, -6, -3, 3, 6, 9)]
     return tuple(found)
 
 
+def _corners(cut: float) -> list[tuple[float, ...]]:
+    return [part(x, y, x + 1 - cut, y + 1 - cut) for x in (0.0, cut) for y in (0.0, cut)]
+
+
 VIEWS: Final = _views()
+# A search also asks with parts too small for a duplicate.
+PARTS: Final = (*VIEWS, *(View("corner", box) for cut in (0.4, 0.5) for box in _corners(cut)))
 WHOLE: Final = View("whole", part(0, 0, 1, 1))
 
 
@@ -102,7 +106,8 @@ def fingerprints_of(
     """Words and validity for every thumbnail, view and symmetry, in this order."""
     fixed = np.array([view.fixed for view in views], dtype=np.int64).reshape(-1, 6)
     masks = np.array([sum(1 << one for one in view.symmetries) for view in views], dtype=np.uint8)
-    return _native.picture_fingerprints(np.ascontiguousarray(thumbs), fixed, masks, least, threads)
+    words, valid = _native.picture_fingerprints(np.ascontiguousarray(thumbs), fixed, masks, least, threads)
+    return words, valid
 
 
 def symmetry_matrix(symmetry: int) -> Matrix:
@@ -204,14 +209,16 @@ def _picture(given: Any) -> Picture:
 def _image(given: Any) -> Image.Image:
     from PIL import Image
 
+    found: Image.Image
     if isinstance(given, Image.Image):
         return given
     if isinstance(given, bytes):
-        return Image.open(io.BytesIO(given), formats=formats())
+        found = Image.open(io.BytesIO(given), formats=formats())
+        return found
     if isinstance(given, (str, os.PathLike)):
-        with Image.open(given, formats=formats()) as image:
-            image.load()
-            return image
+        found = Image.open(given, formats=formats())
+        found.load()
+        return found
     raise InvalidType(f"a picture is a path, bytes or a Pillow image, not {shown(given)}")
 
 

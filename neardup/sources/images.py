@@ -217,7 +217,7 @@ class Cache:
                     key,
                 ).fetchone()
                 if row is not None and (row[6] is not None or len(row[5]) == PIXELS):
-                    found[key] = Known(*row[:4], bool(row[4]), *row[5:])
+                    found[key] = Known(row[0], row[1], row[2], row[3], bool(row[4]), row[5], row[6])
         return found
 
     def put(self, rows: Sequence[tuple[Key, Known]]) -> None:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "distance": "How far two texts or fingerprints are apart.",
     "explain": "Why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "search": "What of a collection is near to one picture or text.",
     "schemes": "The recipes from document to fingerprint.",
     "undo": "Bring back the files that apply removed.",
 }
