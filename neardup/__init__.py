@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
-    from neardup.pairs import join
+    from neardup.index import Index
+    from neardup.pairs import join, join_batches
     from neardup.pipeline import Result, Settings, dedupe
     from neardup.planner import plan
     from neardup.schemes import Scheme, scheme
@@ -33,11 +34,14 @@ _HOME = {
     "Result": "neardup.pipeline",
     "Settings": "neardup.pipeline",
     "dedupe": "neardup.pipeline",
+    "join_batches": "neardup.pairs",
+    "Index": "neardup.index",
     "plan": "neardup.planner",
 }
 
 __all__ = [
     "Fingerprints",
+    "Index",
     "NeardupError",
     "Result",
     "Scheme",
@@ -48,6 +52,7 @@ __all__ = [
     "format",
     "groups",
     "join",
+    "join_batches",
     "parse",
     "plan",
     "scheme",

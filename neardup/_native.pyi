@@ -155,6 +155,61 @@ def set_simd(level: str) -> None:
 def simd_level() -> str:
     """The level in use."""
 
+class HammingIndex:
+    """The native part of `neardup.Index`."""
+
+    bits: int
+    radius: int
+
+    def __init__(self, bits: int, radius: int) -> None: ...
+    def __len__(self) -> int: ...
+    def bytes(self) -> int: ...
+    def segments(self) -> list[tuple[int, list[tuple[int, int]]]]: ...
+    def add(self, ids: npt.NDArray[np.int64] | list[str], words: _Words, threads: int | None) -> None: ...
+    def add_one(self, id: int | str, value: int) -> None: ...
+    def search_one(self, value: int, radius: int) -> list[tuple[Any, int]]: ...
+    def remove(self, ids: npt.NDArray[np.int64] | list[str]) -> int: ...
+    def remove_one(self, id: int | str, value: int) -> int: ...
+    def search(
+        self, words: _Words, valid: _Valid, radius: int, threads: int | None
+    ) -> tuple[_Rows, Any, _Distances]: ...
+    def nearest(
+        self, words: _Words, valid: _Valid, count: int, threads: int | None
+    ) -> tuple[_Rows, Any, _Distances]: ...
+    def items(self) -> tuple[npt.NDArray[np.int64] | list[str], _Words]:
+        """The ids of all entries, and their words, one after the other."""
+    def save(self, path: str, digest: str) -> None: ...
+    @staticmethod
+    def load(path: str) -> tuple[HammingIndex, str]: ...
+
+class PairStream:
+    """A join whose pairs come in batches."""
+
+    def __init__(
+        self,
+        words: _Words,
+        valid: _Valid,
+        other: _Words | None,
+        other_valid: _Valid,
+        bits: int,
+        radius: int,
+        threads: int | None,
+    ) -> None: ...
+    def take(self, most: int) -> tuple[_Rows, _Rows, _Distances]:
+        """The next pairs, about `most` of them; none at the end."""
+
+def check_index(data: bytes) -> None:
+    """Raise DamagedFile unless the bytes are those of an index file."""
+
+def nearest_pairs(
+    rows: int,
+    left: npt.NDArray[np.uint32],
+    right: npt.NDArray[np.uint32],
+    distance: npt.NDArray[np.uint16],
+    most: int,
+) -> npt.NDArray[np.bool_]:
+    """Which pairs, sorted by left and right, are among the *most* nearest of either side."""
+
 def picture_fingerprints(
     thumbs: npt.NDArray[np.uint8],
     views: npt.NDArray[np.int64],

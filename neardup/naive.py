@@ -326,7 +326,7 @@ def components(pairs: Iterable[tuple[int, int]], n: int) -> list[int]:
 def search(stored: Sequence[tuple[object, int]], query: int, radius: int) -> list[tuple[object, int]]:
     """(id, distance) of all stored (id, fingerprint) within *radius*, nearest first, then by id."""
     near = [(name, (value ^ query).bit_count()) for name, value in stored]
-    return sorted(((name, far) for name, far in near if far <= radius), key=lambda hit: (hit[1], hit[0]))  # type: ignore[arg-type, return-value]
+    return sorted(((name, far) for name, far in near if far <= radius), key=lambda hit: (hit[1], hit[0]))
 
 
 def nearest(stored: Sequence[tuple[object, int]], query: int, n: int) -> list[tuple[object, int]]:

@@ -7,18 +7,20 @@ in no pair, not even with their like.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue
+from neardup.checks import check_share, check_threads, whole
+from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import Fingerprints, check_comparable
 
 MAX_WORDS = 16
 MAX_ROWS = 2**32 - 2
 
+Number = TypeVar("Number", np.uint64, np.int64)
 Prints = Fingerprints | npt.NDArray[np.uint64]
 
 
@@ -76,7 +78,8 @@ def join(
     [(0, 1, 1), (0, 2, 2)]
     """
     left = as_prints(prints)
-    radius, recall, threads = check_radius(radius, left.bits), check_recall(recall), check_threads(threads)
+    radius, recall = check_radius(radius, left.bits), check_share("recall", recall)
+    threads = check_threads(threads)
     check_plan(plan, recall)
     if other is None:
         found = _native.join(*arrays(left), None, None, left.bits, radius, recall, threads, plan)
@@ -85,6 +88,39 @@ def join(
         check_comparable(left, right)
         found = _native.join(*arrays(left), *arrays(right), left.bits, radius, recall, threads, plan)
     return Pairs(*found)
+
+
+def join_batches(
+    prints: Prints,
+    radius: int,
+    other: Prints | None = None,
+    *,
+    size: int = 1 << 20,
+    threads: int | None = None,
+) -> Iterator[Pairs]:
+    """The pairs of `join`, in the same order, about *size* at a time: for answers larger than memory.
+
+    A batch never splits the pairs of one left row.
+
+    >>> import numpy as np
+    >>> [len(pairs) for pairs in join_batches(np.zeros(4, dtype=np.uint64), radius=0, size=2)]
+    [3, 2, 1]
+    """
+    size = whole("size", size, 1)
+    left = as_prints(prints)
+    radius, threads = check_radius(radius, left.bits), check_threads(threads)
+    right: tuple[npt.NDArray[np.uint64] | None, npt.NDArray[np.bool_] | None] = (None, None)
+    if other is not None:
+        own = as_prints(other)
+        check_comparable(left, own)
+        right = arrays(own)
+    stream = _native.PairStream(*arrays(left), *right, left.bits, radius, threads)
+    return _batches(stream, min(size, 2**63))
+
+
+def _batches(stream: _native.PairStream, size: int) -> Iterator[Pairs]:
+    while len((pairs := Pairs(*stream.take(size))).left):
+        yield pairs
 
 
 def as_prints(prints: Prints) -> Fingerprints:
@@ -115,60 +151,35 @@ def arrays(prints: Fingerprints) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np
     return unshared(prints.words), valid
 
 
-def unshared(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def unshared(words: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """*words*, copied unless it is read-only down to its owner.
 
     The core reads without the interpreter's lock, so memory that another thread may write is
     copied first; what is read-only (also bytes, Arrow buffers, read-only maps) is borrowed.
     """
-    owner: Any = words
+    owned: npt.NDArray[Number] = words.copy(order="C") if _shared(words) else np.ascontiguousarray(words)
+    return owned
+
+
+def _shared(owner: Any) -> bool:
     while isinstance(owner, np.ndarray):
         if owner.flags.writeable:
-            return words.copy(order="C")
+            return True
         owner = owner.base
-    if owner is not None:
-        try:
-            if not memoryview(owner).readonly:
-                return words.copy(order="C")
-        except TypeError:
-            return words.copy(order="C")
-    return np.ascontiguousarray(words)
+    try:
+        return owner is not None and not memoryview(owner).readonly
+    except TypeError:
+        return True
 
 
 def check_radius(radius: int, bits: int) -> int:
     """*radius* if it is one for fingerprints of *bits* bits."""
-    if isinstance(radius, bool) or not hasattr(radius, "__index__"):
-        raise InvalidType(f"radius must be an integer, not {radius!r}")
-    radius = radius.__index__()
-    if not 0 <= radius <= bits:
-        raise InvalidValue(f"radius must be from 0 to {bits}, the bits of a fingerprint, not {radius}")
-    return radius
-
-
-def check_recall(recall: float) -> float:
-    """*recall* if it is above 0 and at most 1."""
-    if isinstance(recall, bool) or not isinstance(recall, (int, float, np.floating)):
-        raise InvalidType(f"recall must be a number, not {recall!r}")
-    if not 0.0 < recall <= 1.0:
-        raise InvalidValue(f"recall must be above 0 and at most 1, not {recall}")
-    return float(recall)
-
-
-def check_threads(threads: int | None) -> int | None:
-    """*threads* if it is a number of threads; None asks for as many as the machine has."""
-    if threads is None:
-        return None
-    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
-        raise InvalidType(f"threads must be an integer, not {threads!r}")
-    threads = threads.__index__()
-    if not 1 <= threads <= 1024:
-        raise InvalidValue(f"threads must be from 1 to 1024, not {threads}")
-    return threads
+    return whole("radius", radius, 0, bits)
 
 
 def check_plan(plan: str | None, recall: float) -> None:
     """Raise unless *plan* may be forced."""
     if plan is not None and not isinstance(plan, str):
-        raise InvalidType(f"plan must be a str, not {plan!r}")
+        raise InvalidType(f"plan must be a str, not {shown(plan)}")
     if plan == "sampling" and recall >= 1.0:
         raise InvalidValue("sampling tables are not exact; pass a recall below 1 to allow them")

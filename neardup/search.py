@@ -22,7 +22,7 @@ from neardup.schemes import scheme as scheme_of
 from neardup.sources import mostly_pictures, open_source
 from neardup.thumbs import PIXELS, decode
 
-RADIUS: Final = 96
+RADIUS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +83,12 @@ def search_texts(
     for batch in open_source(data, unique=True):
         ids += batch.ids.to_pylist()
         texts += batch.texts.to_pylist()
-    fitted = scheme_of("text").fit([*texts, text])
-    prints, question = fitted.fingerprints(texts, threads=threads), fitted.fingerprints([text])
-    pairs = join(prints, radius_for(similarity, 0.95, fitted.bits), other=question, threads=threads)
+    plain = scheme_of("text")  # not fitted: one question has no say in what is common
+    prints, question = plain.fingerprints(texts, threads=threads), plain.fingerprints([text])
+    pairs = join(prints, radius_for(similarity, 0.95, plain.bits), other=question, threads=threads)
     rows = [
         Match(
-            ids[left], distance, round(estimate(distance, fitted.bits), 4), "estimated from the fingerprints"
+            ids[left], distance, round(estimate(distance, plain.bits), 4), "estimated from the fingerprints"
         )
         for left, _, distance in pairs
     ]

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::mix;
+use crate::simd;
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
 /// A bound that no machine reaches, below which no size overflows.
@@ -277,43 +278,69 @@ impl Frequencies {
     }
 }
 
-/// Only features that two documents share: all others weigh nothing.
+/// Only features that two documents share: all others weigh nothing. A look-up reads one line
+/// of the cache.
 struct ExactTable {
-    keys: Vec<u64>,
-    counts: Vec<u32>,
-    shift: u32,
+    buckets: Vec<Bucket>,
+}
+
+const SLOTS: usize = 5;
+
+#[repr(align(64))]
+#[derive(Clone, Copy, Default)]
+struct Bucket {
+    keys: [u64; SLOTS],
+    counts: [u32; SLOTS],
+    /// Not 0 where some that belong here stand in the next one.
+    more: u32,
 }
 
 impl ExactTable {
     fn new(entries: &[(u64, u32)]) -> ExactTable {
         let shared = entries.iter().filter(|entry| entry.1 >= 2);
-        let size = (shared.clone().count() * 2).next_power_of_two().max(2);
-        let shift = 64 - size.trailing_zeros();
-        let mut table = ExactTable { keys: vec![0; size], counts: vec![0; size], shift };
+        // Three of five places taken: seldom is one full.
+        let size = shared.clone().count() / 3 + 1;
+        let mut table = ExactTable { buckets: vec![Bucket::default(); size] };
         for &(key, count) in shared {
-            let mut at = (key >> shift) as usize;
-            while table.keys[at] != 0 {
-                at = (at + 1) & (size - 1);
+            let mut at = table.home(key);
+            loop {
+                let bucket = &mut table.buckets[at];
+                if let Some(free) = bucket.keys.iter().position(|key| *key == 0) {
+                    bucket.keys[free] = key;
+                    bucket.counts[free] = count;
+                    break;
+                }
+                bucket.more = 1;
+                at = (at + 1) % size;
             }
-            table.keys[at] = key;
-            table.counts[at] = count;
         }
         table
     }
 
+    fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let all = self.buckets.iter().flat_map(|bucket| bucket.keys.into_iter().zip(bucket.counts));
+        all.filter(|(key, _)| *key != 0)
+    }
+
+    /// Where a key belongs.
+    #[inline(always)]
+    fn home(&self, key: u64) -> usize {
+        (u128::from(key) * self.buckets.len() as u128 >> 64) as usize
+    }
+
     #[inline(always)]
     fn get(&self, key: u64) -> u32 {
-        let mask = self.keys.len() - 1;
-        let mut at = (key >> self.shift) as usize;
+        let mut at = self.home(key);
         loop {
-            let found = self.keys[at];
-            if found == key {
-                return self.counts[at];
+            let bucket = &self.buckets[at];
+            let mut found = 0;
+            for (other, count) in bucket.keys.iter().zip(bucket.counts) {
+                found |= count & u32::from(*other == key).wrapping_neg();
             }
-            if found == 0 {
-                return 0;
+            if found != 0 || bucket.more == 0 {
+                return found;
             }
-            at = (at + 1) & mask;
+            at = (at + 1) % self.buckets.len();
         }
     }
 }
@@ -341,14 +368,12 @@ impl Frozen {
         let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
         let digest = match &lookup {
             // A sum, so that the order of the table does not matter.
-            Lookup::Exact(table) => {
-                table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(head, |sum, (key, count)| {
-                    let mut entry = [0; 12];
-                    entry[..8].copy_from_slice(&key.to_le_bytes());
-                    entry[8..].copy_from_slice(&count.to_le_bytes());
-                    sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
-                })
-            }
+            Lookup::Exact(table) => table.entries().fold(head, |sum, (key, count)| {
+                let mut entry = [0; 12];
+                entry[..8].copy_from_slice(&key.to_le_bytes());
+                entry[8..].copy_from_slice(&count.to_le_bytes());
+                sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
+            }),
             Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
                 sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
             }),
@@ -369,6 +394,20 @@ impl Frozen {
             Lookup::Sketch(cells) => {
                 let width = cells.len() / ROWS;
                 (0..ROWS).map(|row| cells[Frequencies::cell(row, width, key)]).min().unwrap_or(0)
+            }
+        }
+    }
+
+    /// Say that the feature will be asked for soon.
+    #[inline(always)]
+    pub fn prefetch(&self, hash: u64) {
+        match &self.lookup {
+            Lookup::Exact(table) => simd::prefetch(&table.buckets[table.home(key_of(hash))]),
+            Lookup::Sketch(cells) => {
+                let width = cells.len() / ROWS;
+                for row in 0..ROWS {
+                    simd::prefetch(&cells[Frequencies::cell(row, width, key_of(hash))]);
+                }
             }
         }
     }

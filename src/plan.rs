@@ -189,7 +189,7 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
     let mut best = if force == Force::Any { Some(brute.clone()) } else { None };
     // The model's cost orders the candidates; the few best are measured.
     let mut cuts: Vec<(f64, u32, u32)> = Vec::new();
-    for blocks in 1..=task.radius + 1 {
+    for blocks in (1..=task.radius + 1).rev() {
         for extra in 1..=6 {
             if let Some(cost) = modelled(sample, task, blocks, extra) {
                 cuts.push((cost, blocks, extra));
@@ -211,8 +211,9 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
     if task.recall < 1.0
         && force == Force::Any
         && let Some(plan) = sampling(sample, task)
-        && best.as_ref().is_none_or(|best| plan.seconds < best.seconds)
+        && best.as_ref().is_none_or(|best| plan.seconds < best.seconds / 2.0)
     {
+        // An exact answer for less than twice the cost is the better bargain.
         best = Some(plan);
     }
     best.unwrap_or(brute)

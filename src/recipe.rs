@@ -10,10 +10,10 @@ use crate::frequencies::Frozen;
 use crate::hash::Hash;
 use crate::mix;
 use crate::normalize::Normalization;
-use crate::votes;
+use crate::votes::{self, BATCH};
 
-/// Features between two rounds of voting.
-const BATCH: usize = 512;
+/// How many features ahead the place of a document frequency is asked for.
+const AHEAD: usize = 16;
 
 /// How much each feature of a text counts, by how often it occurs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,9 @@ pub struct Scratch {
     text: Vec<u8>,
     parts: Parts,
     counts: Counts,
-    digest: Vec<u8>,
-    prefixed: Vec<u8>,
+    digests: Digests,
+    ones: Vec<[u32; 64]>,
+    sums: Vec<[u64; 64]>,
 }
 
 /// A feature of one text: its digest's first word and how often it occurs.
@@ -92,7 +93,17 @@ impl Recipe {
 
     /// Write the fingerprint of *text* to *out*; false where it has none.
     pub fn fingerprint(&self, text: &str, scratch: &mut Scratch, out: &mut [u64]) -> bool {
-        if !self.cut(text, scratch) {
+        let ascii = self.normalize(text, scratch);
+        if ascii
+            && self.hash == Hash::Mix
+            && self.weights == Weights::Count
+            && let Features::Chars(width) = self.features
+            && scratch.text.len() >= width
+        {
+            self.vote_windows(width, scratch, out);
+            return true;
+        }
+        if !self.cut(ascii, false, scratch) {
             return self.without_features(scratch, out);
         }
         match self.weights {
@@ -105,7 +116,8 @@ impl Recipe {
     /// The different features of a text and how often each occurs, in ascending order of hash.
     pub fn counted<'a>(&self, text: &str, scratch: &'a mut Scratch) -> &'a [Counted] {
         scratch.counts.clear();
-        if self.cut(text, scratch) {
+        let ascii = self.normalize(text, scratch);
+        if self.cut(ascii, false, scratch) {
             self.count_different(scratch);
         }
         let counts = &mut scratch.counts;
@@ -117,9 +129,9 @@ impl Recipe {
     /// different features are left in the scratch, for `different`.
     pub fn survey(&self, text: &str, scratch: &mut Scratch, features: bool) -> Option<u128> {
         scratch.counts.clear();
-        let ascii = self.normalization.apply(text, &mut scratch.text);
+        let ascii = self.normalize(text, scratch);
         let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
-        if !self.cut_normalized(ascii, scratch) {
+        if !self.cut(ascii, false, scratch) {
             return None;
         }
         if features {
@@ -136,13 +148,20 @@ impl Recipe {
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
     pub fn listed(&self, text: &str, scratch: &mut Scratch) -> Vec<(u8, String, u64)> {
         let mut all = Vec::new();
-        if self.cut(text, scratch) {
+        let ascii = self.normalize(text, scratch);
+        if self.cut(ascii, true, scratch) {
             let mut words = vec![0; self.words()];
             for (kind, range) in scratch.parts.kinds.clone() {
                 for at in range {
                     let (start, end) = (scratch.parts.starts[at] as usize, scratch.parts.ends[at] as usize);
                     let part = String::from_utf8_lossy(&scratch.text[start..end]).into_owned();
-                    self.digest(kind, part.as_bytes(), &mut scratch.digest, &mut scratch.prefixed, &mut words);
+                    self.digest(
+                        kind,
+                        part.as_bytes(),
+                        &mut scratch.digests.bytes,
+                        &mut scratch.digests.prefixed,
+                        &mut words,
+                    );
                     all.push((kind, part, words[0]));
                 }
             }
@@ -167,7 +186,7 @@ impl Recipe {
         let mut total = 0;
         let mut words = vec![0; self.words()];
         for (feature, weight) in features {
-            self.digest(0, feature.as_bytes(), &mut scratch.digest, &mut scratch.prefixed, &mut words);
+            self.digest(0, feature.as_bytes(), &mut scratch.digests.bytes, &mut scratch.digests.prefixed, &mut words);
             total += i128::from(*weight);
             for (bit, sum) in ones.iter_mut().enumerate() {
                 if words[bit / 64] >> (bit % 64) & 1 == 1 {
@@ -178,21 +197,34 @@ impl Recipe {
         (ones, total)
     }
 
-    /// Cut the text into parts; false where there is nothing that could vote.
-    fn cut(&self, text: &str, scratch: &mut Scratch) -> bool {
+    /// Normalise *text* into `scratch.text`, empty where there is nothing that could vote;
+    /// whether it is ASCII.
+    fn normalize(&self, text: &str, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
-        self.cut_normalized(ascii, scratch)
-    }
-
-    fn cut_normalized(&self, ascii: bool, scratch: &mut Scratch) -> bool {
         let informative = self.empty != Empty::None
             || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));
         if !informative {
             scratch.text.clear();
         }
-        self.features.cut(&mut scratch.text, ascii, &mut scratch.parts);
-        !scratch.parts.starts.is_empty()
+        ascii
+    }
+
+    /// Cut the normalised text into parts, all of them *listed* or not; false where there are none.
+    fn cut(&self, ascii: bool, listed: bool, scratch: &mut Scratch) -> bool {
+        self.features.cut(&mut scratch.text, ascii, listed, &mut scratch.parts);
+        scratch.parts.count() > 0
+    }
+
+    /// Every run of *width* bytes of the normalised text votes.
+    fn vote_windows(&self, width: usize, scratch: &mut Scratch, out: &mut [u64]) {
+        let windows = scratch.text.len() - width + 1;
+        scratch.text.resize(scratch.text.len() + mix::PADDING, 0);
+        scratch.ones.clear();
+        scratch.ones.resize(self.words(), [0; 64]);
+        let ones = &mut scratch.ones;
+        votes::count_windows(&scratch.text, windows, width, seed_of(0), ones);
+        votes::decide_counts(ones, windows, self.tie_gives_one, self.bits, out);
     }
 
     fn without_features(&self, scratch: &mut Scratch, out: &mut [u64]) -> bool {
@@ -203,7 +235,7 @@ impl Recipe {
             }
             Empty::Votes => votes::decide(&vec![0u32; self.bits], 0, self.tie_gives_one, out),
             Empty::Feature => {
-                self.digest(0, b"", &mut scratch.digest, &mut scratch.prefixed, out);
+                self.digest(0, b"", &mut scratch.digests.bytes, &mut scratch.digests.prefixed, out);
             }
         }
         true
@@ -253,78 +285,114 @@ impl Recipe {
         }
     }
 
-    /// Every occurrence votes.
-    fn vote_all(&self, scratch: &mut Scratch, out: &mut [u64]) {
-        let words = self.words();
-        let mut ones = vec![[0u32; 64]; words];
-        let total = scratch.parts.starts.len();
-        let mut hashes = [0u64; BATCH];
-        for (kind, range) in scratch.parts.kinds.clone() {
-            let mut at = range.start;
-            while at < range.end {
+    /// Call *each* with the digests of all features, up to `BATCH` at a time: how many they are,
+    /// and their words, word 0 of all and `BATCH` further on word 1 of all.
+    fn hashed(&self, text: &[u8], parts: &Parts, digests: &mut Digests, mut each: impl FnMut(usize, &[u64])) {
+        digests.words.resize(self.words() * BATCH, 0);
+        for (kind, range) in &parts.kinds {
+            for at in range.clone().step_by(BATCH) {
                 let end = range.end.min(at + BATCH);
-                if self.hash == Hash::Mix {
-                    let hashes = &mut hashes[..end - at];
-                    let (starts, ends) = (&scratch.parts.starts[at..end], &scratch.parts.ends[at..end]);
-                    mix::hash_parts(&scratch.text, starts, ends, seed_of(kind), hashes);
-                    for (j, ones) in ones.iter_mut().enumerate() {
-                        if j == 0 {
-                            votes::count(hashes, ones);
-                        } else {
-                            let mut further = [0u64; BATCH];
-                            for (word, hash) in further.iter_mut().zip(hashes.iter()) {
-                                *word = mix::word(*hash, j);
-                            }
-                            votes::count(&further[..hashes.len()], ones);
-                        }
-                    }
-                } else {
-                    let mut digests = vec![0u64; words];
-                    for part in at..end {
-                        let (from, to) = (scratch.parts.starts[part] as usize, scratch.parts.ends[part] as usize);
-                        let bytes = &scratch.text[from..to];
-                        self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digests);
-                        for (word, ones) in digests.iter().zip(&mut ones) {
-                            votes::count(std::slice::from_ref(word), ones);
-                        }
-                    }
-                }
-                at = end;
+                self.hash_parts(*kind, text, &parts.starts[at..end], &parts.ends[at..end], digests);
+                each(end - at, &digests.words);
             }
         }
-        votes::decide(&ones.as_flattened()[..self.bits], total as i128, self.tie_gives_one, out);
+        if let Some(windows) = &parts.windows {
+            for at in (0..windows.count).step_by(BATCH) {
+                let count = BATCH.min(windows.count - at);
+                if self.hash == Hash::Mix {
+                    mix::hash_windows(text, at, windows.width, seed_of(windows.kind), &mut digests.words[..count]);
+                    self.hash_on(count, digests);
+                } else {
+                    let starts: [u32; BATCH] = std::array::from_fn(|row| (at + row) as u32);
+                    let ends = starts.map(|start| start + windows.width as u32);
+                    self.hash_parts(windows.kind, text, &starts[..count], &ends[..count], digests);
+                }
+                each(count, &digests.words);
+            }
+        }
+    }
+
+    /// Fill `digests.words` for up to `BATCH` parts.
+    fn hash_parts(&self, kind: u8, text: &[u8], starts: &[u32], ends: &[u32], digests: &mut Digests) {
+        let count = starts.len();
+        if self.hash == Hash::Mix {
+            mix::hash_parts(text, starts, ends, seed_of(kind), &mut digests.words[..count]);
+            return self.hash_on(count, digests);
+        }
+        let parts = starts.iter().zip(ends).map(|(start, end)| &text[*start as usize..*end as usize]);
+        match self.hash.short() {
+            Some(short) if kind == 0 => {
+                let size = self.hash.bits().unwrap_or(128);
+                for (row, part) in parts.enumerate() {
+                    let digest = self.read(short(part), size);
+                    digests.words[row] = digest as u64;
+                    if self.bits > 64 {
+                        digests.words[BATCH + row] = (digest >> 64) as u64;
+                    }
+                }
+            }
+            _ => {
+                let mut one = std::mem::take(&mut digests.one);
+                one.resize(self.words(), 0);
+                for (row, part) in parts.enumerate() {
+                    self.digest(kind, part, &mut digests.bytes, &mut digests.prefixed, &mut one);
+                    for (j, word) in one.iter().enumerate() {
+                        digests.words[j * BATCH + row] = *word;
+                    }
+                }
+                digests.one = one;
+            }
+        }
+    }
+
+    /// The words that follow from word 0 of the first *count* digests.
+    fn hash_on(&self, count: usize, digests: &mut Digests) {
+        let (first, further) = digests.words.split_at_mut(BATCH);
+        for (j, words) in further.chunks_exact_mut(BATCH).enumerate() {
+            mix::words(&first[..count], j + 1, &mut words[..count]);
+        }
+    }
+
+    /// The fingerprint's bits of a digest of *size* (64 or 128) bits whose first byte is the lowest.
+    #[inline(always)]
+    fn read(&self, digest: u128, size: usize) -> u128 {
+        let bytes = self.bits.div_ceil(8);
+        let taken = if self.reading.last { digest >> (size - 8 * bytes) } else { digest };
+        let ordered = if self.reading.big_endian { taken.swap_bytes() >> (128 - 8 * bytes) } else { taken };
+        ordered & (u128::MAX >> (128 - self.bits))
+    }
+
+    /// Every occurrence votes.
+    fn vote_all(&self, scratch: &mut Scratch, out: &mut [u64]) {
+        scratch.ones.clear();
+        scratch.ones.resize(self.words(), [0; 64]);
+        let ones = &mut scratch.ones;
+        self.hashed(&scratch.text, &scratch.parts, &mut scratch.digests, |count, words| {
+            for (ones, words) in ones.iter_mut().zip(words.chunks_exact(BATCH)) {
+                votes::count(&words[..count], ones);
+            }
+        });
+        votes::decide_counts(ones, scratch.parts.count(), self.tie_gives_one, self.bits, out);
     }
 
     /// Fill `scratch.counts` with the different features of the text that was cut.
     fn count_different(&self, scratch: &mut Scratch) {
-        let words = self.words();
-        let keep_digests = self.hash != Hash::Mix;
-        scratch.counts.start(scratch.parts.starts.len());
-        let mut hashes = [0u64; BATCH];
-        let mut digest = vec![0u64; words];
-        for (kind, range) in scratch.parts.kinds.clone() {
-            let mut at = range.start;
-            while at < range.end {
-                let end = range.end.min(at + BATCH);
-                let (starts, ends) = (&scratch.parts.starts[at..end], &scratch.parts.ends[at..end]);
-                if keep_digests {
-                    for (start, end) in starts.iter().zip(ends) {
-                        let bytes = &scratch.text[*start as usize..*end as usize];
-                        self.digest(kind, bytes, &mut scratch.digest, &mut scratch.prefixed, &mut digest);
-                        if scratch.counts.add(digest[0]) {
-                            scratch.counts.digests.extend_from_slice(&digest);
-                        }
-                    }
-                } else {
-                    let hashes = &mut hashes[..end - at];
-                    mix::hash_parts(&scratch.text, starts, ends, seed_of(kind), hashes);
-                    for hash in hashes.iter() {
-                        scratch.counts.add(*hash);
+        let counts = &mut scratch.counts;
+        counts.start(scratch.parts.count());
+        self.hashed(&scratch.text, &scratch.parts, &mut scratch.digests, |count, words| {
+            let known = counts.found.len();
+            counts.add(&words[..count]);
+            if self.hash != Hash::Mix {
+                // Whole digests of the new features, in the order in which they came.
+                let mut next = known;
+                for row in 0..count {
+                    if counts.found.get(next).is_some_and(|feature| feature.hash == words[row]) {
+                        counts.digests.extend(words.iter().skip(row).step_by(BATCH));
+                        next += 1;
                     }
                 }
-                at = end;
             }
-        }
+        });
     }
 
     /// Every different feature votes with its weight.
@@ -335,7 +403,12 @@ impl Recipe {
         let log = |feature: &Counted| u32::BITS - feature.occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
             (Weights::LogDf, Some(frequencies)) => {
-                counts.weights.extend(counts.found.iter().map(|f| log(f) * frequencies.weight(f.hash)));
+                for (at, feature) in counts.found.iter().enumerate() {
+                    if let Some(later) = counts.found.get(at + AHEAD) {
+                        frequencies.prefetch(later.hash);
+                    }
+                    counts.weights.push(log(feature) * frequencies.weight(feature.hash));
+                }
             }
             (Weights::Set, _) => counts.weights.resize(counts.found.len(), 1),
             _ => counts.weights.extend(counts.found.iter().map(log)),
@@ -346,23 +419,30 @@ impl Recipe {
             counts.weights.extend(counts.found.iter().map(log));
         }
         let words = self.words();
-        let mut ones = vec![[0u64; 64]; words];
-        let mut hashes = [0u64; BATCH];
+        scratch.sums.clear();
+        scratch.sums.resize(words, [0; 64]);
+        let sums = &mut scratch.sums;
+        let (mut hashes, mut further) = ([0u64; BATCH], [0u64; BATCH]);
         for (batch, features) in counts.found.chunks(BATCH).enumerate() {
             let begin = batch * BATCH;
             let weights = &counts.weights[begin..begin + features.len()];
-            for (j, ones) in ones.iter_mut().enumerate() {
-                for (at, (slot, feature)) in hashes.iter_mut().zip(features).enumerate() {
-                    *slot = match self.hash {
-                        Hash::Mix => mix::word(feature.hash, j),
-                        _ => counts.digests[(begin + at) * words + j],
-                    };
+            let (hashes, further) = (&mut hashes[..features.len()], &mut further[..features.len()]);
+            for (hash, feature) in hashes.iter_mut().zip(features) {
+                *hash = feature.hash;
+            }
+            for (j, sums) in sums.iter_mut().enumerate() {
+                if self.hash == Hash::Mix {
+                    mix::words(hashes, j, further);
+                } else {
+                    for (at, word) in further.iter_mut().enumerate() {
+                        *word = counts.digests[(begin + at) * words + j];
+                    }
                 }
-                votes::weigh(&hashes[..features.len()], weights, ones);
+                votes::weigh(further, weights, sums);
             }
         }
         let total: u64 = counts.weights.iter().map(|weight| u64::from(*weight)).sum();
-        votes::decide(&ones.as_flattened()[..self.bits], i128::from(total), self.tie_gives_one, out);
+        votes::decide_sums(sums, total, self.tie_gives_one, self.bits, out);
     }
 }
 
@@ -371,11 +451,23 @@ fn seed_of(kind: u8) -> u64 {
     mix::SECOND.wrapping_mul(u64::from(kind))
 }
 
+/// Digests of a batch of features, and what it takes to make them.
+#[derive(Default)]
+struct Digests {
+    /// Word 0 of all, then word 1 of all, and so on.
+    words: Vec<u64>,
+    one: Vec<u64>,
+    bytes: Vec<u8>,
+    prefixed: Vec<u8>,
+}
+
 /// Counts the different features of one text: open addressing over the hashes.
 #[derive(Default)]
 struct Counts {
-    /// One more than the row in `found`; 0 marks a free place.
+    /// One more than the row in `found`; 0 marks a free place. The short ones for texts of few
+    /// features, so that they stay in the first cache.
     places: Vec<u32>,
+    short_places: Vec<u16>,
     found: Vec<Counted>,
     weights: Vec<u32>,
     /// Whole digests, where they do not follow from the hash.
@@ -392,30 +484,71 @@ impl Counts {
     fn start(&mut self, features: usize) {
         self.clear();
         self.places.clear();
-        self.places.resize((features * 2).next_power_of_two().max(16), 0);
+        self.short_places.clear();
+        let size = (features * 2).next_power_of_two().max(16);
+        if features < usize::from(u16::MAX) {
+            self.short_places.resize(size, 0);
+        } else {
+            self.places.resize(size, 0);
+        }
     }
 
-    /// Count one occurrence; whether the feature is a new one.
-    #[inline(always)]
-    fn add(&mut self, hash: u64) -> bool {
-        let mask = self.places.len() - 1;
+    /// Count one occurrence of each of *hashes*; new features stand in `found` in their order.
+    fn add(&mut self, hashes: &[u64]) {
+        if self.places.is_empty() {
+            count_into(&mut self.short_places, &mut self.found, hashes);
+        } else {
+            count_into(&mut self.places, &mut self.found, hashes);
+        }
+    }
+}
+
+/// A row number, or 0.
+trait Place: Copy {
+    fn row(self) -> usize;
+    fn of(row: usize) -> Self;
+}
+
+impl Place for u16 {
+    fn row(self) -> usize {
+        usize::from(self)
+    }
+    fn of(row: usize) -> u16 {
+        row as u16
+    }
+}
+
+impl Place for u32 {
+    fn row(self) -> usize {
+        self as usize
+    }
+    fn of(row: usize) -> u32 {
+        row as u32
+    }
+}
+
+/// Whether a feature is new cannot be foretold, so that there is no branch on it: a new one is
+/// written to the row behind the last, a known one over itself.
+fn count_into<P: Place>(places: &mut [P], found: &mut Vec<Counted>, hashes: &[u64]) {
+    let mask = places.len() - 1;
+    let mut rows = found.len();
+    found.resize(rows + hashes.len(), Counted { hash: 0, occurrences: 0 });
+    for &hash in hashes {
         let mut at = hash as usize & mask;
         loop {
-            match self.places[at] {
-                0 => {
-                    self.found.push(Counted { hash, occurrences: 1 });
-                    self.places[at] = self.found.len() as u32;
-                    return true;
-                }
-                row => {
-                    let feature = &mut self.found[row as usize - 1];
-                    if feature.hash == hash {
-                        feature.occurrences += 1;
-                        return false;
-                    }
-                }
+            let place = places[at].row();
+            let new = usize::from(place == 0);
+            let row = place.wrapping_sub(1) & new.wrapping_sub(1) | rows & new.wrapping_neg();
+            let feature = &mut found[row];
+            if feature.hash == hash || new == 1 {
+                places[at] = P::of(row + 1);
+                feature.hash = hash;
+                feature.occurrences += 1;
+                rows += new;
+                break;
             }
             at = (at + 1) & mask;
         }
     }
+    found.truncate(rows);
 }

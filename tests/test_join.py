@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -228,7 +226,6 @@ except KeyboardInterrupt:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.startswith("interrupted")
-    assert signal.SIGINT and os.name
 
 
 def test_a_forked_child_can_join():

@@ -76,7 +76,8 @@ def _views() -> tuple[View, ...]:
     for inset in (0.035, 0.075, 0.125, 0.185):
         symmetries = EVERY if inset < 0.1 else BOTH
         found.append(View("middle", part(inset, inset, 1 - inset, 1 - inset), symmetries))
-    for cut in (0.09, 0.18, 0.3, 0.45):
+    # To the half, as in a collage of two.
+    for cut in (0.09, 0.18, 0.3, 0.4, 0.5):
         found.append(View("left", part(0, 0, 1 - cut, 1), BOTH))
         found.append(View("right", part(cut, 0, 1, 1), BOTH))
         found.append(View("top", part(0, 0, 1, 1 - cut), BOTH))
@@ -96,7 +97,7 @@ def _corners(cut: float) -> list[tuple[float, ...]]:
 
 VIEWS: Final = _views()
 # A search also asks with parts too small for a duplicate.
-PARTS: Final = (*VIEWS, *(View("corner", box) for cut in (0.4, 0.5) for box in _corners(cut)))
+PARTS: Final = (*VIEWS, *(View("corner", box) for cut in (0.36, 0.43, 0.48, 0.54) for box in _corners(cut)))
 WHOLE: Final = View("whole", part(0, 0, 1, 1))
 
 

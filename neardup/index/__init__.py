@@ -1,0 +1,246 @@
+"""The index: fingerprints that come and go, and what is within a radius of a query.
+
+An id may be given to several fingerprints; `remove` takes all of them. Ids are all integers
+(64 bits, signed) or all str. Fingerprints without information are never stored or found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import _native
+from neardup.checks import check_threads, whole
+from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
+from neardup.files import check_path
+from neardup.fingerprints import Fingerprints, check_bits, check_value
+from neardup.pairs import MAX_WORDS, Prints, arrays, as_prints, check_radius, unshared
+
+Id = int | str
+
+
+class Matches:
+    """What was found: `query` (row of the queries), `id` and `distance`, parallel arrays.
+
+    Sorted by query, then distance, then id. `id` is an int64 array, or an object array of str.
+    """
+
+    __slots__ = ("distance", "id", "query")
+
+    def __init__(self, query: npt.NDArray[np.uint32], ids: Any, distance: npt.NDArray[np.uint16]) -> None:
+        self.query = query
+        self.id: npt.NDArray[Any] = ids if isinstance(ids, np.ndarray) else np.array(ids, dtype=object)
+        self.distance = distance
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    def __iter__(self) -> Iterator[tuple[int, Any, int]]:
+        return zip(self.query.tolist(), self.id.tolist(), self.distance.tolist(), strict=True)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} matches>"
+
+
+class Index:
+    """Fingerprints by id, searched exactly.
+
+    Many threads may search beside one that adds or removes; each search sees one state.
+
+    >>> index = Index(bits=64, radius=3)
+    >>> index.add(["a", "b"], np.array([0b1010, 0b1111], dtype=np.uint64))
+    >>> list(index.search(np.array([0b1011], dtype=np.uint64)))
+    [(0, 'a', 1), (0, 'b', 1)]
+    >>> index.remove(["a"]), index.search_one(0b1011)
+    (1, [('b', 1)])
+    """
+
+    __slots__ = ("_index", "bits", "digest", "radius")
+
+    def __init__(self, bits: int = 64, radius: int = 3, *, digest: str | None = None) -> None:
+        """An empty index. *radius* is the largest that `search` answers; *digest* names the scheme."""
+        width = check_bits(bits)
+        if width > MAX_WORDS * 64:
+            raise InvalidValue(f"an index holds fingerprints of up to {MAX_WORDS * 64} bits, not {width}")
+        if digest is not None and not isinstance(digest, str):
+            raise InvalidType(f"digest must be a str, not {shown(digest)}")
+        self._index = _native.HammingIndex(width, check_radius(radius, width))
+        self.bits: int = width
+        self.radius: int = self._index.radius
+        self.digest: str | None = digest
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __repr__(self) -> str:
+        return f"<Index of {len(self)} fingerprints of {self.bits} bits, radius {self.radius}>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the fingerprints, their tables and the ids, mapped ones included."""
+        return self._index.bytes()
+
+    @property
+    def segments(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Of each frozen segment its rows and its tables: bits of the key, radius of the block."""
+        return self._index.segments()
+
+    def add(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
+        """Add one fingerprint for each id."""
+        own = self._comparable(prints)
+        names = _ids(ids)
+        if len(names) != len(own):
+            raise InvalidValue(f"{len(names)} ids for {len(own)} fingerprints; give one id for each")
+        words, valid = arrays(own)
+        if valid is not None:
+            words = np.ascontiguousarray(words[valid])
+            names = names[valid] if isinstance(names, np.ndarray) else _kept(names, valid)
+        if isinstance(names, np.ndarray):
+            names = unshared(names)
+        self._index.add(names, words, check_threads(threads))
+        self.digest = self.digest or own.digest
+
+    def add_one(self, id: Id, value: int) -> None:
+        """Add one fingerprint, given as an integer."""
+        try:
+            self._index.add_one(id, value)
+        except (OverflowError, TypeError, AttributeError, UnicodeEncodeError):
+            self._refuse(id, value)
+            raise
+
+    def update(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
+        """Give each id this fingerprint in place of those it had. A reader may see it between."""
+        names = _ids(ids)
+        own = self._comparable(prints)
+        if len(names) != len(own):
+            raise InvalidValue(f"{len(names)} ids for {len(own)} fingerprints; give one id for each")
+        self._index.remove(names)
+        self.add(names, own, threads=threads)
+
+    def remove(self, ids: Iterable[Id]) -> int:
+        """Remove all fingerprints of these ids; how many there were. Unknown ids count as none."""
+        return self._index.remove(_ids(ids))
+
+    def remove_one(self, id: Id, value: int) -> int:
+        """Remove one fingerprint of an id; how many there were."""
+        try:
+            return self._index.remove_one(id, value)
+        except (OverflowError, TypeError, AttributeError):
+            self._refuse(id, value)
+            raise
+
+    def search(self, prints: Prints, radius: int | None = None, *, threads: int | None = None) -> Matches:
+        """Everything within *radius* of each query: the index's radius, or a smaller one."""
+        own = self._comparable(prints)
+        words, valid = arrays(own)
+        return Matches(*self._index.search(words, valid, self._radius(radius), check_threads(threads)))
+
+    def search_one(self, value: int, radius: int | None = None) -> list[tuple[Any, int]]:
+        """(id, distance) of everything within *radius* of one integer, nearest first."""
+        try:
+            return self._index.search_one(value, self.radius if radius is None else self._radius(radius))
+        except (OverflowError, TypeError, AttributeError):
+            check_value(value, self.bits)
+            raise
+
+    def nearest(self, prints: Prints, n: int = 10, *, threads: int | None = None) -> Matches:
+        """The *n* nearest of each query, however far; ties by id."""
+        count = min(whole("n", n, 0), 2**32)
+        own = self._comparable(prints)
+        words, valid = arrays(own)
+        return Matches(*self._index.nearest(words, valid, count, check_threads(threads)))
+
+    def items(self) -> tuple[list[Any], Fingerprints]:
+        """The ids and the fingerprints of everything in the index, in the order in which they came."""
+        ids, words = self._index.items()
+        names = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        return names, Fingerprints(words.reshape(-1, (self.bits + 63) // 64), bits=self.bits)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the index to a file, whole or not at all; docs/formats/index.md describes it."""
+        self._index.save(check_path(path), self.digest or "")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Index:
+        """The index of a file: every byte checked, then mapped into memory, not copied.
+
+        Do not change the file in place while the index is in use; `save` replaces it.
+        """
+        native, digest = _native.HammingIndex.load(check_path(path))
+        index = cls.__new__(cls)
+        index._index, index.bits, index.radius = native, native.bits, native.radius
+        index.digest = digest or None
+        return index
+
+    def _comparable(self, prints: Prints) -> Fingerprints:
+        own = as_prints(prints)
+        if own.bits != self.bits:
+            raise SchemeMismatch(
+                f"the index holds {self.bits}-bit fingerprints, these have {own.bits} bits; "
+                "fingerprint both with the same scheme"
+            )
+        if own.digest and self.digest and own.digest != self.digest:
+            raise SchemeMismatch(
+                f"the index was built with scheme {self.digest}, these fingerprints with {own.digest}; "
+                "fingerprint both with the same scheme, or rebuild the index"
+            )
+        return own
+
+    def _radius(self, radius: int | None) -> int:
+        if radius is None:
+            return self.radius
+        radius = check_radius(radius, self.bits)
+        if radius > self.radius:
+            raise InvalidValue(
+                f"the index answers up to radius {self.radius}, not {radius}; "
+                f"build it with radius={radius}, or use nearest"
+            )
+        return radius
+
+    def _refuse(self, id: Id, value: int) -> None:
+        check_value(value, self.bits)
+        _ids([id])
+
+
+def _ids(ids: Iterable[Id]) -> npt.NDArray[np.int64] | list[str]:
+    """Ids as one int64 array, or one list of str."""
+    if isinstance(ids, (str, bytes)):
+        raise InvalidType(f"ids must be several, not one {type(ids).__name__}; use [{shown(ids)}]")
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        if ids.ndim != 1:
+            raise InvalidValue(f"ids must have shape (n,), not {ids.shape}")
+        if ids.dtype == np.dtype(np.uint64) and len(ids) and int(ids.max()) >= 2**63:
+            raise InvalidValue(f"an id must be below 2**63, not {int(ids.max())}; use str for larger ones")
+        return np.ascontiguousarray(ids, dtype=np.int64)
+    try:
+        names: list[Any] = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    except TypeError:
+        raise InvalidType(f"ids must be integers or str, not {type(ids).__name__}") from None
+    if names and not isinstance(names[0], (str, int, np.integer)) and hasattr(names[0], "as_py"):
+        names = [name.as_py() for name in names]  # Arrow scalars
+    if all(isinstance(name, str) for name in names):
+        for name in names:
+            if not name.isascii():
+                try:
+                    name.encode()
+                except UnicodeEncodeError:
+                    raise InvalidValue(
+                        f"the id {shown(name)} is not valid text; it cannot be stored"
+                    ) from None
+        return names if names else np.zeros(0, dtype=np.int64)
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, (int, np.integer)):
+            raise InvalidType(f"ids must be all integers or all str, not {shown(name)}")
+        if not -(2**63) <= name < 2**63:
+            raise InvalidValue(
+                f"an id must be a signed 64-bit integer, not {shown(name)}; use str for larger ones"
+            )
+    return np.array(names, dtype=np.int64)
+
+
+def _kept(names: list[str], valid: npt.NDArray[np.bool_]) -> list[str]:
+    return [name for name, keep in zip(names, valid.tolist(), strict=True) if keep]

@@ -1,0 +1,290 @@
+"""Index: exact answers while fingerprints come and go."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup import naive
+from neardup.errors import DamagedFile, InvalidType, InvalidValue, SchemeMismatch
+from tests.hamming import LEVELS, WIDTHS, at_level, clustered_values, fingerprints, near_words, random_values
+
+
+def words(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.uint64)
+
+
+def test_a_search_gives_query_id_and_distance():
+    index = nd.Index(bits=64, radius=3)
+    index.add(["far", "near"], words(0xFFFF, 0b1))
+    found = index.search(words(0xFF00, 0))
+    assert list(found) == [(1, "near", 1)]
+    assert (found.query.tolist(), found.id.tolist(), found.distance.tolist()) == ([1], ["near"], [1])
+
+
+def test_an_empty_index_finds_nothing():
+    index = nd.Index()
+    assert len(index.search(words(1))) == 0
+    assert len(index.nearest(words(1), n=3)) == 0
+    assert index.search_one(1) == []
+    assert index.remove(["a"]) == 0
+
+
+def test_a_removed_id_is_not_found_and_an_updated_one_moves():
+    index = nd.Index(radius=1)
+    index.add([1, 2, 1], words(0, 0, 1 << 40))
+    assert index.remove([1]) == 2
+    assert index.search_one(0) == [(2, 0)]
+    index.update([2], words(7))
+    assert (index.search_one(0), index.search_one(7), len(index)) == ([], [(2, 0)], 1)
+
+
+def test_one_value_of_an_id_can_be_removed():
+    index = nd.Index(radius=0)
+    index.add_one("a", 5)
+    index.add_one("a", 6)
+    assert index.remove_one("a", 5) == 1
+    assert (index.search_one(5), index.search_one(6)) == ([], [("a", 0)])
+    assert index.remove_one("b", 6) == 0
+
+
+def test_ties_of_nearest_are_ordered_by_id():
+    index = nd.Index(radius=1)
+    index.add(["c", "a", "b"], words(1 << 20, 1 << 21, 0b111 << 30))
+    assert [(name, far) for _, name, far in index.nearest(words(0), n=2)] == [("a", 1), ("c", 1)]
+    assert [(name, far) for _, name, far in index.nearest(words(0), n=9)] == [("a", 1), ("c", 1), ("b", 3)]
+    assert len(index.nearest(words(0), n=0)) == 0
+
+
+@st.composite
+def stories(draw: st.DrawFn):
+    """Adds and removes, then queries."""
+    bits = draw(st.sampled_from(WIDTHS))
+    values = st.one_of(clustered_values(bits), random_values(bits))
+    names = draw(st.sampled_from([st.integers(-5, 30), st.text("abß", max_size=2)]))
+    steps = draw(st.lists(st.one_of(st.tuples(names, values), st.tuples(names)), max_size=40))
+    return bits, steps, draw(st.lists(values, min_size=1, max_size=5))
+
+
+@given(stories(), st.integers(0, 20), st.integers(0, 20), st.integers(0, 12), st.sampled_from(LEVELS))
+@settings(max_examples=150)
+def test_an_index_answers_as_comparing_with_all_does(story, radius, smaller, n, level):
+    bits, steps, queries = story
+    index = nd.Index(bits=bits, radius=radius)
+    stored: list[tuple[object, int]] = []
+    for step in steps:
+        if len(step) == 2:
+            index.add_one(*step)
+            stored.append(step)
+        else:
+            assert index.remove(list(step)) == sum(name == step[0] for name, _ in stored)
+            stored = [kept for kept in stored if kept[0] != step[0]]
+    asked = nd.Fingerprints.of(queries, bits=bits)
+    smaller = min(smaller, radius)
+    with at_level(level):
+        found = list(index.search(asked, smaller))
+        near = list(index.nearest(asked, n))
+    assert found == [
+        (row, *hit) for row, query in enumerate(queries) for hit in naive.search(stored, query, smaller)
+    ]
+    assert near == [
+        (row, *hit) for row, query in enumerate(queries) for hit in naive.nearest(stored, query, n)
+    ]
+    assert [index.search_one(query) for query in queries] == [
+        naive.search(stored, query, radius) for query in queries
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "radius"), [(1, 0), (1, 3), (1, 6), (1, 20), (2, 3), (2, 8), (3, 4), (4, 5), (16, 2)]
+)
+def test_a_large_index_finds_what_the_join_finds(width, radius, tmp_path):
+    stored, asked = near_words(30_000, width, 1), near_words(30_000, width, 1)[::97]
+    expected = nd.join(asked, radius, stored, plan="brute")
+    wanted = sorted(
+        zip(expected.left.tolist(), expected.distance.tolist(), expected.right.tolist(), strict=True)
+    )
+    index = nd.Index(bits=width * 64, radius=radius)
+    for start in range(0, len(stored), 4001):  # several segments and a live part
+        index.add(np.arange(start, min(start + 4001, len(stored))), stored[start : start + 4001])
+    index.save(tmp_path / "index")
+    for tried in (index, nd.Index.load(tmp_path / "index")):
+        for level in LEVELS:
+            with at_level(level):
+                found = tried.search(asked)
+            assert (
+                list(zip(found.query.tolist(), found.distance.tolist(), found.id.tolist(), strict=True))
+                == wanted
+            )
+
+
+def test_rows_without_information_are_neither_stored_nor_found():
+    index = nd.Index(radius=64)
+    index.add(["a", "b"], nd.Fingerprints.of([None, 5]))
+    assert len(index) == 1
+    assert list(index.search(nd.Fingerprints.of([None, 4]))) == [(1, "b", 1)]
+    assert list(index.nearest(nd.Fingerprints.of([None, 4]))) == [(1, "b", 1)]
+
+
+@given(fingerprints(max_size=30), st.integers(0, 20), st.integers(1, 9))
+def test_batches_together_are_the_join(prints, radius, size):
+    batches = list(nd.join_batches(prints, radius, size=size))
+    assert [pair for pairs in batches for pair in pairs] == list(nd.join(prints, radius))
+    crossed = [pair for pairs in nd.join_batches(prints, radius, prints, size=size) for pair in pairs]
+    assert crossed == list(nd.join(prints, radius, prints))
+
+
+def test_an_answer_larger_than_memory_is_streamed():
+    batches = nd.join_batches(np.zeros(200_000, dtype=np.uint64), 0, size=100_000)
+    assert [len(next(batches)) for _ in range(3)] == [199_999, 199_998, 199_997]
+
+
+def test_batches_of_many_rows_are_the_join():
+    stored = near_words(20_000, 2, 5)
+    expected = nd.join(stored, 3)
+    batches = list(nd.join_batches(stored, 3, size=1000))
+    assert np.array_equal(np.concatenate([pairs.right for pairs in batches]), expected.right)
+    assert np.array_equal(np.concatenate([pairs.left for pairs in batches]), expected.left)
+
+
+def test_removing_most_entries_makes_the_index_smaller():
+    index = nd.Index()
+    stored = near_words(50_000, 1, 2)
+    index.add(np.arange(50_000), stored)
+    before = index.nbytes
+    assert index.remove(np.arange(0, 40_000)) == 40_000
+    assert len(index) == 10_000
+    assert index.nbytes < before / 2
+    assert (40_001, 0) in index.search_one(int(stored[40_001, 0]))
+    assert all(name >= 40_000 for name, _ in index.search_one(int(stored[40_001, 0])))
+
+
+@pytest.mark.parametrize(
+    "ids", [["a", "ß", "", "a" * 300, "漢字\n"], [5, -(2**63), 2**63 - 1, 0, 5], [0, 1, 2, 3, 4]]
+)
+def test_a_saved_index_answers_as_before(ids, tmp_path):
+    index = nd.Index(bits=128, radius=4, digest="scheme-1")
+    index.add(ids, nd.Fingerprints.of([1, 2, 3, 2**127, 2**127 + 1], bits=128))
+    index.remove([ids[1]])
+    index.save(tmp_path / "index")
+    loaded = nd.Index.load(tmp_path / "index")
+    asked = nd.Fingerprints.of([1, 2**127], bits=128)
+    assert list(loaded.search(asked)) == list(index.search(asked))
+    assert list(loaded.nearest(asked)) == list(index.nearest(asked))
+    assert (loaded.digest, loaded.bits, loaded.radius, len(loaded)) == ("scheme-1", 128, 4, len(index))
+    loaded.add([ids[0]], nd.Fingerprints.of([7], bits=128))
+    assert loaded.remove([ids[0]]) >= 2
+    assert os.listdir(tmp_path) == ["index"]
+
+
+def test_saving_replaces_a_file_that_is_in_use(tmp_path):
+    index = nd.Index()
+    index.add([1], words(1))
+    index.save(tmp_path / "index")
+    loaded = nd.Index.load(tmp_path / "index")
+    loaded.add([2], words(2))
+    loaded.save(tmp_path / "index")
+    assert (
+        sorted(loaded.search_one(1))
+        == sorted(nd.Index.load(tmp_path / "index").search_one(1))
+        == [(1, 0), (2, 2)]
+    )
+
+
+def test_a_file_of_a_newer_version_says_so(tmp_path):
+    index = nd.Index()
+    index.save(tmp_path / "index")
+    data = bytearray((tmp_path / "index").read_bytes())
+    data[8] = 9
+    (tmp_path / "index").write_bytes(data)
+    with pytest.raises(DamagedFile, match="made by version 9"):
+        nd.Index.load(tmp_path / "index")
+
+
+def test_a_file_that_cannot_be_read_or_written_is_an_os_error(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        nd.Index.load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError):
+        nd.Index().save(tmp_path / "none" / "index")
+
+
+def test_another_scheme_or_width_is_refused():
+    index = nd.Index(bits=64)
+    index.add([1], nd.Fingerprints(words(1), digest="one"))
+    with pytest.raises(SchemeMismatch, match="built with scheme one"):
+        index.search(nd.Fingerprints(words(1), digest="two"))
+    with pytest.raises(SchemeMismatch, match="64-bit"):
+        index.add([1], np.zeros((1, 2), dtype=np.uint64))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda index: index.add([1], words(1, 2)), InvalidValue),
+        (lambda index: index.add("ab", words(1, 2)), InvalidType),
+        (lambda index: index.add([1, "a"], words(1, 2)), InvalidType),
+        (lambda index: index.add([1.5], words(1)), InvalidType),
+        (lambda index: index.add([True], words(1)), InvalidType),
+        (lambda index: index.add(7, words(1)), InvalidType),
+        (lambda index: index.add([2**63], words(1)), InvalidValue),
+        (lambda index: index.add(["\ud800"], words(1)), InvalidValue),
+        (lambda index: index.add(["text"], words(1)), InvalidType),
+        (lambda index: index.add_one("text", 1), InvalidType),
+        (lambda index: index.add_one(1, -1), InvalidValue),
+        (lambda index: index.add_one(1, 2**64), InvalidValue),
+        (lambda index: index.add_one(1, "5"), InvalidType),
+        (lambda index: index.search_one(2**64), InvalidValue),
+        (lambda index: index.search_one(None), InvalidType),
+        (lambda index: index.search_one(1, 4), InvalidValue),
+        (lambda index: index.search(words(1), 4), InvalidValue),
+        (lambda index: index.search(words(1), -1), InvalidValue),
+        (lambda index: index.search([1]), InvalidType),
+        (lambda index: index.nearest(words(1), n=-1), InvalidValue),
+        (lambda index: index.nearest(words(1), n="two"), InvalidType),
+        (lambda index: nd.Index(bits=0), InvalidValue),
+        (lambda index: nd.Index(bits=2048), InvalidValue),
+        (lambda index: nd.Index(radius=-1), InvalidValue),
+        (lambda index: nd.join_batches(words(1), 3, size=0), InvalidValue),
+    ],
+)
+def test_wrong_calls_are_refused_and_change_nothing(call, error):
+    index = nd.Index(radius=3)
+    index.add([5], words(5))
+    with pytest.raises(error):
+        call(index)
+    assert index.search_one(5) == [(5, 0)]
+    assert len(index) == 1
+
+
+def test_readers_and_a_writer_work_side_by_side():
+    index = nd.Index(radius=2)
+    stored = near_words(20_000, 1, 9)
+    index.add(np.arange(1000), stored[:1000])
+    wrong: list[str] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            found = index.search(stored[:50])
+            if len(set(found.id[found.distance == 0].tolist()) & set(range(50))) != 50:
+                wrong.append("a stored fingerprint was not found")
+            if (7, 0) not in index.search_one(int(stored[7, 0])):
+                wrong.append("a stored fingerprint was not found alone")
+
+    readers = [threading.Thread(target=read) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    for start in range(1000, 20_000, 500):
+        index.add(np.arange(start, start + 500), stored[start : start + 500])
+        index.remove([start])
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    assert len(index) == 20_000 - 38
