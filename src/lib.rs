@@ -29,6 +29,7 @@ mod mix;
 mod nearest;
 mod normalize;
 mod parallel;
+mod picture;
 mod plan;
 mod profile;
 mod recipe;

@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "index": "Build, change and search an index of fingerprints.",
     "join": "All pairs of fingerprints within a radius.",
     "plan": "How a join would go about it, and at what cost.",
+    "search": "What of a collection is near to one picture or text.",
     "schemes": "The recipes from document to fingerprint.",
     "undo": "Bring back the files that apply removed.",
 }
