@@ -336,7 +336,7 @@ def _inputs(source: Source) -> list[dict[str, Any]]:
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
         modified = getattr(files[name], "modified", None)
-        rows.append({"name": path_id(name), "bytes": size, "sha256": digest, "modified": modified})
+        rows.append({"name": name, "bytes": size, "sha256": digest, "modified": modified})
     return rows
 
 

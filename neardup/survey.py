@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,12 +54,12 @@ class Documents:
         table = pa.table(columns)
         for name in self.fields.column_names:
             table = table.append_column("field:" + name, self.fields.column(name))
-        return table.replace_schema_metadata({"files": "\0".join(self.files)})
+        return table.replace_schema_metadata({"files": json.dumps(self.files)})
 
     @classmethod
     def of(cls, table: pa.Table) -> Documents:
         """The reverse of `table`."""
-        files = (table.schema.metadata or {}).get(b"files", b"").decode()
+        files = json.loads((table.schema.metadata or {}).get(b"files", b"[]"))
         names = [name for name in table.column_names if name.startswith("field:")]
         fields = table.select(names).rename_columns([name.removeprefix("field:") for name in names])
         low, high = (table.column(name).to_numpy() for name in ("content_low", "content_high"))
@@ -67,7 +68,7 @@ class Documents:
             lengths=table.column("length").to_numpy(),
             content=np.stack([low, high], axis=1) if len(low) else np.zeros((0, 2), np.uint64),
             informative=table.column("informative").to_numpy(),
-            files=files.split("\0") if files else [],
+            files=files,
             file=table.column("file").to_numpy(),
             fields=fields.replace_schema_metadata(None),
         )
