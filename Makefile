@@ -11,6 +11,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
+	cargo test --quiet --locked --no-default-features
 	$(BIN)/python -m pytest
 
 check: lint types test

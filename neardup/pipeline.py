@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
+from neardup.types import label
 from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
@@ -62,6 +64,10 @@ NARROW: Final = 20_000
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+# How many bits of a 16-bit number are set.
+_COUNTS: Final = (
+    np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(1, np.uint8)
+)
 
 ANNOTATIONS: Final = pa.schema(
     [
@@ -209,31 +215,66 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
-    if unknown := sorted(choices.keys() - {item.name for item in fields(Settings)}):
-        known = ", ".join(item.name for item in fields(Settings))
-        raise InvalidValue(f"there is no choice {unknown[0]!r}; there are: {known}")
-    if settings is not None and not isinstance(settings, Settings):
-        raise InvalidType(f"settings must be Settings, not {shown(settings)}")
-    settings = replace(settings or Settings(), **choices)
+    settings = _settings(settings, choices)
     check_text("text_field", text_field)
     if id_field is not None:
         check_text("id_field", id_field)
-    if source is not None and not isinstance(source, Source):
-        raise InvalidType(f"source must be what open_source returns, not {shown(source)}")
     threads, memory = check_threads(threads), whole("memory", memory, 1)
-    work = None if work is None else check_path(work)
-    chosen = None if scheme is None else scheme_of(scheme)
-    flow = Flow(settings, chosen, threads=threads, memory=memory, work=work, quiet=quiet)
+    if not isinstance(quiet, bool):
+        raise InvalidType(f"quiet must be True or False, not {shown(quiet)}")
+    reading: dict[str, Any] = {
+        "text_field": text_field,
+        "id_field": id_field,
+        "fields": settings.fields,
+        "unique": True,
+    }
     if source is None:
-        source = open_source(
-            data, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+        source = open_source(data, **reading)
+    elif not isinstance(source, Source):
+        raise InvalidType(f"source must come from open_source, not {shown(source)}")
+    guarded = None if protect is None else open_source(protect, **reading)
+    recipe = None if scheme is None else scheme_of(scheme)
+    key = ""
+    if work is not None:
+        work = check_path(work)
+        key = run_key(
+            settings, recipe, [text_field, id_field, *stamps(source), "protected", *stamps(guarded)]
         )
-    guarded = None
-    if protect is not None:
-        guarded = open_source(
-            protect, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
-        )
+    flow = Flow(settings, recipe, threads=threads, memory=memory, work=work, key=key, quiet=quiet)
     return flow.run(source, guarded)
+
+
+def check_size(name: str, value: int) -> int:
+    """*value* if it is a number of bytes that memory may be limited to."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidType(f"{name} must be a number of bytes, not {shown(value)}")
+    if not 1 << 20 <= value <= 1 << 44:
+        raise InvalidValue(f"{name} must be from 1 MiB to 16 TiB, not {shown(value)}")
+    return value
+
+
+def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
+    known = {item.name for item in fields(Settings)}
+    if unknown := sorted(set(choices) - known):
+        raise InvalidType(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    if settings is None:
+        return Settings(**choices)
+    if not isinstance(settings, Settings):
+        raise InvalidType(f"settings must be neardup.Settings, not {shown(settings)}")
+    return replace(settings, **choices)
+
+
+def stamps(source: Source | None) -> list[Any]:
+    """Names, sizes and times of the inputs; what is no file is like no other."""
+    found: list[Any] = []
+    for one in [] if source is None else source.inputs:
+        path = getattr(one, "path", None)
+        try:
+            status = os.stat(path)  # type: ignore[arg-type]
+            found.append([path, status.st_size, status.st_mtime_ns])
+        except (OSError, TypeError, ValueError):
+            found.append([str(path), secrets.token_hex(16)])
+    return found
 
 
 def default_scheme(documents: int) -> Scheme:
@@ -266,6 +307,7 @@ class Flow:
         """All stages."""
         sources = [source] if protected is None else [source, protected]
         documents, table, fixed = self.survey(sources)
+        _check_distinct(sources, documents, fixed)
         scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
@@ -364,7 +406,7 @@ class Flow:
         some = Fingerprints(
             prints.words[same.document], bits=bits, valid=prints.valid[same.document], digest=prints.digest
         )
-        text = str(plan(some, radius, recall=recall, threads=self.threads))
+        text = plan(some, radius, recall=recall, threads=self.threads).choice
         done = self.checkpoints.load("candidates")
         if done is None:
             with stage("join", quiet=self.quiet) as advance:
@@ -455,7 +497,8 @@ class Flow:
         )
         keeper = np.argsort(rank)[made.keeper[rank]]
         found = _absorb(keeper, rank, found, same, verdicts)
-        return _best_keepers(keeper, rank, found, verdicts)
+        central = any(rule.name == "central" for rule in self.keep.rules)
+        return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
 
     def conclude(
         self,
@@ -469,7 +512,9 @@ class Flow:
     ) -> Result:
         """Annotations, evidence, counts and guards."""
         found = judged.found
-        conclusion = Conclusion(documents, fixed, scheme, same, found, judged, self.keep, self.measure)
+        conclusion = Conclusion(
+            documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
+        )
         trips = self._guards(documents, fixed, prints, conclusion)
         summary = {
             "documents": source.documents,
@@ -565,6 +610,29 @@ def _fixed(count: int, first: int) -> Flags:
     return fixed
 
 
+def _check_distinct(sources: Sequence[Source], documents: Documents, fixed: Flags) -> None:
+    """Raise if a document of the input has the id of a protected one: an id must mean one document."""
+    if not fixed.any():
+        return
+    first = int(fixed.argmax())
+    shared = pc.is_in(documents.ids[first:], value_set=documents.ids[:first])
+    if not pc.any(shared).as_py():
+        return
+    id = documents.ids[first:].filter(shared)[0].as_py()
+    places = []
+    for source in sources:
+        for batch in source:
+            row = pc.index(batch.ids, pa.scalar(id, pa.large_string())).as_py()
+            if row >= 0:
+                places.append(f"{batch.file!r} line {batch.places[row]}")
+                break
+    count = pc.sum(shared).as_py()
+    raise InvalidValue(
+        f"id {id!r} stands in the input ({places[0]}) and in what is protected ({places[1]}); "
+        f"{count:,} ids do: leave those documents out of one, or give them other ids"
+    )
+
+
 def _ids(ids: pa.LargeStringArray, rows: Rows) -> list[str]:
     found: list[str] = ids.take(pa.array(rows)).to_pylist()
     return found
@@ -574,7 +642,7 @@ def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Row
     """The names of the sources, and which one each document comes from."""
     if settings.source_field is None:
         return documents.files or [""], documents.file.astype(np.int64)
-    values = [str(value) for value in documents.column(settings.source_field)]
+    values = [label(value) or "(none)" for value in documents.column(settings.source_field)]
     names = sorted(set(values))
     codes = {name: code for code, name in enumerate(names)}
     return names, np.array([codes[value] for value in values], dtype=np.int64)
@@ -604,9 +672,9 @@ class Representatives:
         name = settings.within or settings.across
         codes = np.zeros(len(documents), dtype=np.int64)
         if name is not None:
-            seen: dict[str, int] = {}
+            seen: dict[str | None, int] = {}
             codes = np.array(
-                [seen.setdefault(str(value), len(seen)) for value in documents.column(name)], np.int64
+                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int64
             )
         order = _order(documents, keep, fixed, None)
         order = order[documents.informative[order]]
@@ -746,12 +814,24 @@ def _absorb(
     return found
 
 
-def _best_keepers(keeper: Rows, rank: Rows, found: Candidates, verdicts: Judgements) -> Judged:
-    """Every text that goes joins the most similar of the keepers that it is verified against."""
+def _best_keepers(
+    keeper: Rows, rank: Rows, found: Candidates, verdicts: Judgements, *, any_keeper: bool
+) -> Judged:
+    """Every text that goes joins the most similar of the keepers that it is verified against.
+
+    Unless *any_keeper*, only of those before it in the keep order: what the rule prefers never goes for
+    what it does not.
+    """
     stays = keeper == np.arange(len(keeper))
     one, other = found.left, found.right
     # Pairs of one that stays and one that goes.
     rows = np.flatnonzero(stays[one] != stays[other])
+    if not any_keeper:
+        rows = rows[
+            np.where(
+                stays[one[rows]], rank[one[rows]] < rank[other[rows]], rank[other[rows]] < rank[one[rows]]
+            )
+        ]
     yes = rows[verdicts.accepted(rows)]
     goes = np.where(stays[one[yes]], other[yes], one[yes])
     keeps = np.where(stays[one[yes]], one[yes], other[yes])
@@ -774,6 +854,7 @@ class Conclusion:
         documents: Documents,
         fixed: Flags,
         scheme: Scheme,
+        prints: Fingerprints,
         same: Representatives,
         found: Candidates,
         judged: Judged,
@@ -782,7 +863,7 @@ class Conclusion:
     ) -> None:
         self._documents, self._fixed, self._scheme = documents, fixed, scheme
         self._same, self._found, self._judged = same, found, judged
-        self._measure = measure
+        self._measure, self._prints = measure, prints
         count = len(documents)
         own = np.arange(count)
         text = same.of_document
@@ -806,18 +887,15 @@ class Conclusion:
 
     def _numbers(self, rows: Rows) -> tuple[Any, ...]:
         """Distance, three similarities and the rule of documents that go, each against its keeper."""
-        pair = self.pair[rows]
-        copies = pair < 0
-        safe = np.where(copies, 0, pair)
-        if len(self._found.left) == 0:
-            distance = np.zeros(len(rows), dtype=np.int32)
-            measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
-            reason = np.zeros(len(rows), dtype=np.uint8)
-        else:
-            distance = np.where(copies, 0, self._found.distance[safe]).astype(np.int32)
-            measured = np.where(copies[:, None], WHOLE, self._judged.measured[safe])
-            reason = self._judged.reason[safe]
-        rules = np.where(copies, IDENTICAL, self._rules(reason))
+        pair, content, keeper = self.pair[rows], self._documents.content, self.keeper[rows]
+        copies = (content[rows] == content[keeper]).all(axis=1)
+        # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
+        words = self._prints.words
+        distance = _COUNTS[(words[rows] ^ words[keeper]).view(np.uint16)].sum(axis=1, dtype=np.int32)
+        measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
+        measured[~copies] = self._judged.measured[pair[~copies]]
+        rules = np.full(len(rows), IDENTICAL, dtype=object)
+        rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured / WHOLE, rules
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

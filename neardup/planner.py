@@ -29,7 +29,9 @@ class Plan:
     seconds: float
     bytes: int
 
-    def __str__(self) -> str:
+    @property
+    def choice(self) -> str:
+        """What is done, without what it costs: the same on every machine."""
         exact = "exact" if self.recall == 1.0 else f"recall at least {self.recall:g}"
         lines = [
             f"{self.method}: {self.rows} fingerprints of {self.bits} bits, radius {self.radius}, {exact}"
@@ -44,8 +46,10 @@ class Plan:
                 f"  {self.tables} tables with keys of {self.key_bits} bits; two keys of the sample agree "
                 f"with probability {self.collision:.2g}"
             )
-        lines.append(f"  about {self.seconds:.3g} s and {self.bytes / 1e6:.0f} MB beside the input")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.choice}\n  about {self.seconds:.3g} s and {self.bytes / 1e6:.0f} MB beside the input"
 
 
 def plan(

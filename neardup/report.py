@@ -158,7 +158,14 @@ def render_report(report: Report) -> str:
         losses_left=len(losses) - SOURCES,
         example_limit=EXAMPLES,
         manifest=manifest_text(report.manifest),
+        verified=_verified(report),
     )
+
+
+def _verified(report: Report) -> bool:
+    """Whether the texts were compared, or fingerprints alone decided."""
+    settings = report.manifest.get("settings")
+    return not isinstance(settings, Mapping) or settings.get("verify") != "none"
 
 
 def _known(pair: PairView) -> float:
@@ -265,9 +272,9 @@ def similarity_chart(
     low, high = rows[0][0], rows[-1][1]
     span = (high - low) or 1.0
     bins = [(f"{start:.2f} to {end:.2f}", accepted, rejected) for start, end, accepted, rejected in rows]
-    every = max(1, math.ceil(len(rows) / 7))
-    ticks = [(at / len(rows) * 100, f"{rows[at][0]:.2f}") for at in range(0, len(rows), every)]
-    ticks.append((100.0, f"{high:.2f}"))
+    step = 0.1 if span <= 0.6 else 0.2
+    marks = [at * step for at in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    ticks = [((at - low) / span * 100, f"{at:.1f}") for at in marks]
     inside = threshold is not None and low <= threshold <= high
     return _chart(bins, ticks, (threshold - low) / span * 100 if inside and threshold is not None else None)
 

@@ -165,10 +165,9 @@ fn divide<const W: usize>(
     let all: Vec<u32> = (0..values.values.len() as u32).collect();
     let mut walk = Walk { values: &values.values, bits, job, center: &mut center, far: &mut far };
     walk.group(all)?;
-    for row in 0..rows.len() {
-        let value = number[row] as usize;
-        result.center[row] = firsts[center[value] as usize];
-        result.distance[row] = far[value];
+    for (row, &value) in number.iter().enumerate() {
+        result.center[row] = firsts[center[value as usize] as usize];
+        result.distance[row] = far[value as usize];
     }
     Ok(())
 }

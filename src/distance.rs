@@ -44,12 +44,14 @@ pub fn pairs_within<const W: usize>(
     }
     #[cfg(target_arch = "x86_64")]
     match level() {
-        // SAFETY: the level says that the machine has the features; the range was checked above.
         Level::Avx512 => {
+            // SAFETY: the level says that the machine has the features.
             return unsafe { crate::distance_avx512::pairs_within(planes, range, radius, hits) };
         }
-        // SAFETY: the level says that the machine has the features the function asks for.
-        Level::Avx2 => return unsafe { pairs_within_avx2(planes, range, radius, hits) },
+        Level::Avx2 => {
+            // SAFETY: the level says that the machine has the features.
+            return unsafe { pairs_within_avx2(planes, range, radius, hits) };
+        }
         Level::Scalar => {}
     }
     let _ = (level, Level::Scalar);
@@ -72,12 +74,12 @@ pub fn pairs_between<const W: usize>(
     }
     #[cfg(target_arch = "x86_64")]
     match level() {
-        // SAFETY: the level says that the machine has the features; the ranges were checked above.
         Level::Avx512 => {
+            // SAFETY: the level says that the machine has the features.
             return unsafe { crate::distance_avx512::pairs_between(left, rows, right, columns, radius, hits) };
         }
-        // SAFETY: the level says that the machine has the features the function asks for.
         Level::Avx2 => {
+            // SAFETY: the level says that the machine has the features.
             return unsafe { pairs_between_avx2(left, rows, right, columns, radius, hits) };
         }
         Level::Scalar => {}

@@ -82,6 +82,18 @@ impl Ids {
         true
     }
 
+    /// Add many integers; false if the ids are texts.
+    pub fn extend(&mut self, numbers: &[i64]) -> bool {
+        if let (Ids::Counted(count), true) = (&mut *self, numbers.len() > 1) {
+            let next = *count as i64;
+            if (next..).zip(numbers).all(|(expected, &number)| expected == number) {
+                *count += numbers.len();
+                return true;
+            }
+        }
+        numbers.iter().all(|&number| self.push(Id::Number(number)))
+    }
+
     /// Only the ids of these entries, in this order.
     pub fn only(&self, entries: impl Iterator<Item = u32>) -> Ids {
         let mut ids = match self {

@@ -12,8 +12,9 @@ use std::ops::Range;
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
-use crate::parallel::{Cancel, Cancelled, each, share};
+use crate::parallel::{Cancel, Cancelled, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
+use crate::sorting::{Sorted, by_key};
 
 /// An entry within the radius of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,9 @@ pub struct Store<const W: usize> {
     dead: Vec<u64>,
     dead_count: usize,
 }
+
+/// What one thread found: hits not yet looked at, hits, and which of them belong to which task.
+type Answers = (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>);
 
 const MOST_TABLES: usize = 4;
 const LIVE_LEAST: usize = 2048;
@@ -101,33 +105,6 @@ fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
     std::array::from_fn(|word| planes[word].slice())
 }
 
-/// Sort rows by key: the bounds of each key, and the order.
-fn order_by_key<const W: usize>(key: &Key, rows: &[[u64; W]]) -> (Vec<u32>, Vec<u32>) {
-    let mut keys = Vec::with_capacity(rows.len());
-    let mut batch = [0; crate::keys::BATCH];
-    for rows in rows.chunks(crate::keys::BATCH) {
-        key.extract(rows, &mut batch);
-        keys.extend_from_slice(&batch[..rows.len()]);
-    }
-    let mut bounds = vec![0u32; (1usize << key.width) + 1];
-    for &key in &keys {
-        bounds[key as usize + 1] += 1;
-    }
-    let mut sum = 0;
-    for bound in &mut bounds {
-        sum += *bound;
-        *bound = sum;
-    }
-    let mut next = bounds.clone();
-    let mut order = vec![0u32; rows.len()];
-    for (row, &key) in (0u32..).zip(&keys) {
-        let place = &mut next[key as usize];
-        order[*place as usize] = row;
-        *place += 1;
-    }
-    (bounds, order)
-}
-
 fn gathered<const W: usize>(rows: &[[u64; W]], order: &[u32]) -> Vec<Column<u64>> {
     (0..W).map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect())).collect()
 }
@@ -141,27 +118,20 @@ impl<const W: usize> Segment<W> {
             let order: Vec<u32> = (0..rows.len() as u32).collect();
             return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
         };
-        let (bounds, order) = order_by_key(&first.key, &rows);
+        let Sorted { bounds, planes, order } = by_key(&first.key, &rows, threads);
+        drop(rows);
         first.bounds = Column::Owned(bounds);
         let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
-        let sorted: Vec<[u64; W]> = order.iter().map(|&row| rows[row as usize]).collect();
-        drop((rows, order));
-        let planes = (0..W).map(|word| Column::Owned(sorted.iter().map(|row| row[word]).collect())).collect();
-        let others: Vec<&mut Table<W>> = tables[1..].iter_mut().collect();
-        let size = others.len().div_ceil(threads.max(1)).max(1);
-        let mut shares: Vec<Vec<&mut Table<W>>> = Vec::new();
-        let mut others = others.into_iter().peekable();
-        while others.peek().is_some() {
-            shares.push(others.by_ref().take(size).collect());
+        drop(order);
+        let sorted: Vec<[u64; W]> =
+            (0..planes[0].len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
+        for table in &mut tables[1..] {
+            let Sorted { bounds, planes, order } = by_key(&table.key, &sorted, threads);
+            table.bounds = Column::Owned(bounds);
+            table.planes = planes.into_iter().map(Column::Owned).collect();
+            table.places = Column::Owned(order);
         }
-        each(shares, |tables| {
-            for table in tables {
-                let (bounds, order) = order_by_key(&table.key, &sorted);
-                table.bounds = Column::Owned(bounds);
-                table.planes = gathered(&sorted, &order);
-                table.places = Column::Owned(order);
-            }
-        });
+        let planes = planes.into_iter().map(Column::Owned).collect();
         Segment { planes, entries, tables }
     }
 
@@ -238,6 +208,66 @@ impl<const W: usize> Segment<W> {
         }
     }
 
+    /// As `search`, for many queries: they are sorted by key, so that all that look at a bucket do
+    /// so together, and buckets are visited in the order in which they lie.
+    fn search_sorted(
+        &self,
+        queries: &[[u64; W]],
+        radius: u32,
+        threads: usize,
+        cancel: &Cancel,
+        keep: &(impl Fn(u32) -> bool + Sync),
+    ) -> Vec<Hit> {
+        const KEYS: usize = 1024;
+        let mut all = Vec::new();
+        for (number, table) in self.tables.iter().enumerate() {
+            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
+            let bounds = table.bounds.slice();
+            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads);
+            let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
+            let keys = starts.len() - 1;
+            let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {
+                let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
+                if cancel.is_set() {
+                    return;
+                }
+                for key in task * KEYS..((task + 1) * KEYS).min(keys) {
+                    let asking = starts[key] as usize..starts[key + 1] as usize;
+                    if asking.is_empty() {
+                        continue;
+                    }
+                    for flip in &table.flips {
+                        let bucket = key ^ *flip as usize;
+                        let columns = bounds[bucket] as usize..bounds[bucket + 1] as usize;
+                        if !columns.is_empty() {
+                            pairs_between(&sorted, asking.clone(), &planes, columns, radius, found);
+                        }
+                    }
+                    for [at, index] in found.drain(..) {
+                        let (asked, value) = (row(&sorted, at as usize), row(&planes, index as usize));
+                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
+                            continue;
+                        }
+                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
+                        let entry = self.entries.slice()[place as usize];
+                        if keep(entry) {
+                            let distance = distance(&asked, &value);
+                            hits.push(Hit { query: order[at as usize], distance, entry });
+                        }
+                    }
+                }
+            });
+            all.extend(workers.into_iter().flat_map(|worker| worker.1));
+        }
+        all
+    }
+
+    /// Whether so many queries are better sorted first.
+    fn prefers_sorted(&self, queries: usize) -> bool {
+        let keys = self.tables.iter().map(|table| 1usize << table.key.width).max().unwrap_or(usize::MAX);
+        queries >= 8192 && queries >= keys / 8
+    }
+
     fn bytes(&self) -> usize {
         let planes = |planes: &[Column<u64>]| planes.iter().map(|plane| plane.slice().len() * 8).sum::<usize>();
         let tables: usize = self
@@ -300,10 +330,17 @@ impl<const W: usize> Store<W> {
 
     /// Add rows; they get the next entry numbers.
     pub fn add(&mut self, rows: &[[u64; W]], threads: usize) {
+        if rows.len() > LIVE_MOST {
+            self.freeze(4, rows, threads);
+            return;
+        }
         for row in rows {
             self.push(row);
         }
-        self.settle(threads);
+        let room = (self.len() / 64).clamp(LIVE_LEAST, LIVE_MOST);
+        if self.live_len() > room {
+            self.freeze(4, &[], threads);
+        }
     }
 
     /// Add one row without looking whether the live part is full.
@@ -318,17 +355,9 @@ impl<const W: usize> Store<W> {
         }
     }
 
-    /// Freeze the live part if it is full.
-    fn settle(&mut self, threads: usize) {
-        let room = (self.len() / 64).clamp(LIVE_LEAST, LIVE_MOST);
-        if self.live_len() > room {
-            self.freeze(4, threads);
-        }
-    }
-
-    /// Make the live part a segment, together with segments up to `ratio` times as large.
-    fn freeze(&mut self, ratio: usize, threads: usize) {
-        let mut merged = self.live_len();
+    /// Make the live part and new rows a segment, together with segments up to `ratio` times as large.
+    fn freeze(&mut self, ratio: usize, new: &[[u64; W]], threads: usize) {
+        let mut merged = self.live_len() + new.len();
         let mut first = self.segments.len();
         while first > 0 && self.segments[first - 1].len() <= merged.saturating_mul(ratio) {
             first -= 1;
@@ -354,6 +383,10 @@ impl<const W: usize> Store<W> {
             }
         }
         self.live = vec![Vec::new(); W];
+        rows.extend_from_slice(new);
+        entries.extend(self.entries..self.entries + new.len() as u32);
+        self.entries += new.len() as u32;
+        self.dead.resize((self.entries as usize).div_ceil(64), 0);
         self.live_first = self.entries;
         if !rows.is_empty() {
             self.segments.push(Segment::build(rows, entries, self.bits, self.radius, threads));
@@ -408,6 +441,7 @@ impl<const W: usize> Store<W> {
         queries: &Planes<'_, W>,
         range: Range<usize>,
         radius: u32,
+        batch: usize,
         found: &mut Vec<[u32; 2]>,
         hits: &mut Vec<Hit>,
     ) {
@@ -416,7 +450,7 @@ impl<const W: usize> Store<W> {
                 hits.push(Hit { query, distance, entry });
             }
         };
-        for segment in &self.segments {
+        for segment in self.segments.iter().filter(|segment| !segment.prefers_sorted(batch)) {
             segment.search(queries, range.clone(), radius, found, &mut keep);
         }
         let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
@@ -431,7 +465,7 @@ impl<const W: usize> Store<W> {
     pub fn search_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
         let planes: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
         let (mut found, mut hits) = (Vec::new(), Vec::new());
-        self.search_range(&planes, 0..1, radius, &mut found, &mut hits);
+        self.search_range(&planes, 0..1, radius, 1, &mut found, &mut hits);
         hits
     }
 
@@ -444,27 +478,35 @@ impl<const W: usize> Store<W> {
         cancel: &Cancel,
     ) -> Result<Vec<Hit>, Cancelled> {
         const SHARE: usize = 1024;
+        let batch = queries.len();
         let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
         let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
-        let start = || (Vec::new(), Vec::new(), Vec::new());
         let workers = share(
             threads,
             queries.len().div_ceil(SHARE),
-            start,
-            |(found, hits, parts): &mut (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>), task| {
+            Answers::default,
+            |(found, hits, parts): &mut Answers, task| {
                 let first = hits.len();
                 let range = task * SHARE..((task + 1) * SHARE).min(queries.len());
                 for small in range.clone().step_by(64) {
                     if cancel.is_set() {
                         return;
                     }
-                    self.search_range(&planes, small..(small + 64).min(range.end), radius, found, hits);
+                    self.search_range(&planes, small..(small + 64).min(range.end), radius, batch, found, hits);
                 }
                 hits[first..].sort_unstable();
                 parts.push((task, first..hits.len()));
             },
         );
+        let mut together = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
+            together.extend(segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry)));
+        }
         cancel.check()?;
+        if !together.is_empty() {
+            together.extend(workers.into_iter().flat_map(|worker| worker.1));
+            return Ok(by_query(together, queries.len()));
+        }
         let mut order: Vec<(usize, &[Hit])> = workers
             .iter()
             .flat_map(|(_, hits, parts)| parts.iter().map(|(task, range)| (*task, &hits[range.clone()])))
@@ -522,6 +564,30 @@ impl<const W: usize> Store<W> {
     }
 }
 
+/// Hits in order of query, distance, entry. Most queries have few, so they are counted into place.
+fn by_query(hits: Vec<Hit>, queries: usize) -> Vec<Hit> {
+    let mut starts = vec![0usize; queries + 1];
+    for hit in &hits {
+        starts[hit.query as usize + 1] += 1;
+    }
+    for query in 0..queries {
+        starts[query + 1] += starts[query];
+    }
+    let mut next = starts.clone();
+    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; hits.len()];
+    for hit in hits {
+        let place = &mut next[hit.query as usize];
+        ordered[*place] = hit;
+        *place += 1;
+    }
+    for query in 0..queries {
+        if starts[query + 1] - starts[query] > 1 {
+            ordered[starts[query]..starts[query + 1]].sort_unstable();
+        }
+    }
+    ordered
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -549,6 +615,15 @@ mod tests {
             assert!(store.remove(entry));
         }
         let queries = &rows[5..305];
+        // So many that they are sorted by key; every answer as if it were asked alone.
+        let many = store.search(&rows, radius, 2, &Cancel::new()).unwrap();
+        for query in (0..rows.len()).step_by(501) {
+            let mut alone = store.search_one(&rows[query], radius);
+            alone.iter_mut().for_each(|hit| hit.query = query as u32);
+            alone.sort_unstable();
+            let own: Vec<Hit> = many.iter().copied().filter(|hit| hit.query == query as u32).collect();
+            assert_eq!(own, alone);
+        }
         let mut expected = Vec::new();
         for (query, asked) in (0u32..).zip(queries) {
             for (entry, value) in (0u32..).zip(&rows) {

@@ -65,8 +65,7 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     }
     let header = u32_at(file, 12);
     if version == 0
-        || header < FIXED + SUM
-        || header > MOST_HEADER
+        || !(FIXED + SUM..=MOST_HEADER).contains(&header)
         || header > file.len()
         || !header.is_multiple_of(ALIGN)
     {

@@ -167,7 +167,7 @@ fn cross_unique<const W: usize>(
                 return Err(stop);
             }
             pairs.extend_from_slice(&worker.pairs);
-            for (left, right) in worker.giant_pairs {
+            for [left, right] in worker.giant_pairs {
                 let plan = plan_rest(&left, Some(&right), &table.mask, job);
                 for pair in cross_unique(&left, &right, &plan, job)? {
                     if first_sight(&pair[0], &pair[1], &tables[..number]) {
@@ -342,9 +342,9 @@ fn scatter<const W: usize>(
         }
         return;
     }
-    // Write-combining: a part's rows wait for a whole line of them.
-    let mut lines = vec![[[0u64; W]; LINE]; shape.parts];
-    let mut filled = vec![0u8; shape.parts];
+    // Write-combining: a part's rows wait in a line of their own until it is full, so that memory
+    // is written a line at a time. A row waits at its place in the target, modulo the line.
+    let mut lines = vec![[0u64; W]; shape.parts * LINE];
     for rows in chunk.chunks(BATCH) {
         table.key.extract(rows, &mut keys);
         for (row, key) in rows.iter().zip(&keys) {
@@ -352,20 +352,22 @@ fn scatter<const W: usize>(
             if !all && !wanted.contains(&part) {
                 continue;
             }
-            let count = filled[part] as usize & (LINE - 1);
-            let line = &mut lines[part];
-            line[count] = *row;
-            if count == LINE - 1 {
-                let place = places[part];
-                target[place..place + LINE].copy_from_slice(line);
-                places[part] = place + LINE;
+            let place = places[part];
+            let slot = place % LINE;
+            let line = &mut lines[part * LINE..][..LINE];
+            line[slot] = *row;
+            places[part] = place.wrapping_add(1);
+            if slot == LINE - 1 {
+                let first = (place - slot).max(bounds[part]);
+                target[first..=place].copy_from_slice(&line[first % LINE..]);
             }
-            filled[part] = ((count + 1) & (LINE - 1)) as u8;
         }
     }
     for part in wanted.clone() {
-        let count = filled[part] as usize;
-        target[places[part]..places[part] + count].copy_from_slice(&lines[part][..count]);
+        let place = places[part];
+        let first = (place - place % LINE).max(bounds[part]);
+        let line = &lines[part * LINE..][..LINE];
+        target[first..place].copy_from_slice(&line[first % LINE..][..place - first]);
     }
 }
 
@@ -547,8 +549,8 @@ fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Table<
     let difference: [u64; W] = std::array::from_fn(|word| one[word] ^ two[word]);
     earlier.iter().all(|table| {
         let mut common = 0;
-        for word in 0..W {
-            common |= difference[word] & table.mask[word];
+        for (bits, mask) in difference.iter().zip(&table.mask) {
+            common |= bits & mask;
         }
         common != 0
     })
@@ -592,8 +594,8 @@ impl<const W: usize> Buckets<W> {
         for row in pieces.iter().flat_map(|piece| piece.iter()) {
             let Some(key) = keys.next() else { break };
             let place = &mut self.bounds[(key & low) as usize];
-            for word in 0..W {
-                self.planes[word * self.total + *place as usize] = row[word];
+            for (word, &bits) in row.iter().enumerate() {
+                self.planes[word * self.total + *place as usize] = bits;
             }
             *place += 1;
         }
@@ -618,7 +620,7 @@ struct Worker<const W: usize> {
     repeated: Vec<[u64; W]>,
     uniques: Vec<[u64; W]>,
     giants: Vec<(usize, Vec<[u64; W]>)>,
-    giant_pairs: Vec<(Vec<[u64; W]>, Vec<[u64; W]>)>,
+    giant_pairs: Vec<[Vec<[u64; W]>; 2]>,
     stop: Option<Stop>,
 }
 
@@ -767,7 +769,7 @@ impl<const W: usize> Worker<W> {
             if rows.len() * columns.len() > GIANT * GIANT / 2 {
                 let gather =
                     |views: &Planes<'_, W>, range: Range<usize>| range.map(|index| row(views, index)).collect();
-                self.giant_pairs.push((gather(&one, rows), gather(&two, columns)));
+                self.giant_pairs.push([gather(&one, rows), gather(&two, columns)]);
                 continue;
             }
             pairs_between(&one, rows, &two, columns, job.radius, &mut self.hits);

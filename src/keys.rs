@@ -66,12 +66,14 @@ impl Key {
     pub fn extract<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
         #[cfg(target_arch = "x86_64")]
         match level() {
-            // SAFETY: the level says that the machine has the features the function asks for.
             Level::Avx512 if self.runs.len() <= 3 => {
+                // SAFETY: the level says that the machine has the features.
                 return unsafe { self.extract_runs_avx512(rows, keys) };
             }
-            // SAFETY: as above; both levels include BMI2.
-            Level::Avx512 | Level::Avx2 => return unsafe { self.extract_pext(rows, keys) },
+            Level::Avx512 | Level::Avx2 => {
+                // SAFETY: the level says that the machine has the features; both include BMI2.
+                return unsafe { self.extract_pext(rows, keys) };
+            }
             Level::Scalar => {}
         }
         let _ = (level, Level::Scalar);

@@ -5,8 +5,12 @@
 // Tests of the kernels build without Python, and then nobody calls most of them.
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 #[cfg(feature = "python")]
 mod bindings;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 mod cluster;
 mod column;
 mod distance;
@@ -30,6 +34,7 @@ mod profile;
 mod recipe;
 mod resolve;
 mod simd;
+mod sorting;
 mod texts;
 mod unicode;
 mod unicode_table;

@@ -3,6 +3,7 @@
 //! Threads live only as long as the call: nothing is left behind that a fork could break.
 
 use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Set from outside to stop a long call; the kernels look at it between small pieces of work.
@@ -89,8 +90,10 @@ pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> V
 
 /// How many threads to use: as many as asked for, or as the machine has.
 pub fn thread_count(asked: Option<usize>) -> usize {
-    let count = asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    count.clamp(1, 256)
+    // Asking the system reads files; an index asks at every entry.
+    static MACHINE: OnceLock<usize> = OnceLock::new();
+    let machine = || *MACHINE.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    asked.unwrap_or_else(machine).clamp(1, 256)
 }
 
 /// Call *work* once with each of *pieces* on *threads* threads, each of which has a state of

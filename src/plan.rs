@@ -90,14 +90,14 @@ impl Sample {
     /// Rows picked at seeded places of `data`; only bits in `free` are ever used for keys.
     pub fn new(data: &[u64], words: usize, free: &[u64]) -> Sample {
         let total = data.len() / words.max(1);
-        let wanted = (total / 64).clamp(1024, 16384).min(total);
+        let wanted = (total / 256).clamp(1024, 16384).min(total);
         let mut picked: Vec<&[u64]> = if wanted == total {
             data.chunks_exact(words).collect()
         } else {
             let mut state = 0x6e65_6172_6475_7001;
             (0..wanted)
                 .map(|_| {
-                    let at = (u128::from(split_mix(&mut state)) * total as u128 >> 64) as usize;
+                    let at = ((u128::from(split_mix(&mut state)) * total as u128) >> 64) as usize;
                     &data[at * words..(at + 1) * words]
                 })
                 .collect()
@@ -429,7 +429,7 @@ fn random_masks(sample: &Sample, words: usize, width: usize, count: usize) -> Ve
     let mut masks = Vec::with_capacity(count);
     while masks.len() < count {
         for last in (1..order.len()).rev() {
-            let other = (u128::from(split_mix(&mut state)) * (last as u128 + 1) >> 64) as usize;
+            let other = ((u128::from(split_mix(&mut state)) * (last as u128 + 1)) >> 64) as usize;
             order.swap(last, other);
         }
         for chosen in order.chunks_exact(width).take(count - masks.len()) {

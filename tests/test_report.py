@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -138,3 +139,14 @@ def test_the_threshold_is_marked_where_it_is() -> None:
     assert chart is not None
     assert chart.mark is not None
     assert abs(chart.mark - 50) < 0.01
+
+
+def test_what_nobody_verified_is_not_called_compared() -> None:
+    report = replace(report_of("x"), manifest={"settings": {"verify": "none"}})
+    assert "Fingerprints alone decided" in render_report(report)
+    assert "compared directly, on its text" not in render_report(report)
+    assert "compared directly, on its text" in render_report(report_of("x"))
+
+
+def test_whole_clusters_that_go_have_no_document_that_stays() -> None:
+    assert "none of which stays" in render_report(report_of("x", keep="none,longest"))

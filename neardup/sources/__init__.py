@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import groupby
 from typing import Any, Final
 
-from neardup.errors import InvalidValue, LimitReached, RefusedInput, UnknownName
+from neardup.errors import InvalidType, InvalidValue, LimitReached, RefusedInput, UnknownName, shown
 from neardup.sources.files import STDIN, File, Found, Seen, met, walk
 from neardup.sources.limits import DEFAULT, Limits
 from neardup.sources.names import id_path, path_id
@@ -182,6 +182,7 @@ class Source:
         self.skipped = [Skipped(**one) for one in counts["skipped"]]
         self._restored = counts["digests"]
         self._repeats = {name: set(places) for name, places in counts["repeats"].items()}
+        self._tolerance.check(self.bad, self.records)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -417,6 +418,9 @@ def open_source(
     """
     from neardup.sources.reading import Request
 
+    for name, value in (("text_field", text_field), ("id_field", id_field)):
+        if not isinstance(value, str) and (value is not None or name == "text_field"):
+            raise InvalidType(f"{name} must be the name of a field, not {shown(value)}")
     if format is not None and format not in FORMATS:
         raise UnknownName(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
     request = Request(

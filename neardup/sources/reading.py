@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.sources.limits import DEFAULT, Limits
-from neardup.types import Bad, Batch
+from neardup.types import Bad, Batch, label
 
 DEFAULT_ID: Final = "id"
 
@@ -109,16 +109,7 @@ def column(values: Sequence[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
-        import orjson
-
-        return pa.array(
-            [
-                value
-                if value is None or isinstance(value, str)
-                else orjson.dumps(value, default=str).decode()
-                for value in values
-            ]
-        )
+        return pa.array([label(value) for value in values], pa.string())
 
 
 def fields_of(records: Sequence[Any], names: Sequence[str]) -> pa.RecordBatch | None:

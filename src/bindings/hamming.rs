@@ -291,6 +291,8 @@ impl Ask {
 
 type PairArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
 
+type StarArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
+
 /// Work on fewer words than this ends before anyone could press a key.
 const QUICK: usize = 30_000;
 
@@ -408,7 +410,7 @@ fn groups<'py>(
     radius: u32,
     threads: Option<usize>,
     plan: Option<&str>,
-) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>)> {
+) -> PyResult<StarArrays<'py>> {
     let (count, width) = (words.shape()[0], words.shape()[1]);
     let force = force_of(py, plan)?;
     let threads = thread_count(threads);

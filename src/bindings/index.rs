@@ -7,6 +7,7 @@ use memmap2::Mmap;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::hamming::{Failure, interruptible, pair_arrays, raise, rows_of};
@@ -190,7 +191,7 @@ fn name<'py>(py: Python<'py>, id: Id<'_>) -> PyResult<Bound<'py, PyAny>> {
 /// Ids as they come from Python: an int64 array, or a list of str.
 enum Named<'py> {
     Numbers(PyReadonlyArray1<'py, i64>),
-    Texts(Vec<String>),
+    Texts(Vec<PyBackedStr>),
 }
 
 impl<'py> Named<'py> {
@@ -264,23 +265,34 @@ impl HammingIndex {
         threads: Option<usize>,
     ) -> PyResult<()> {
         let named = Named::of(ids)?;
-        let list = named.list()?;
+        let numbers = match &named {
+            Named::Numbers(numbers) => Some(numbers.as_slice()?),
+            Named::Texts(_) => None,
+        };
+        let list = if numbers.is_some() { Vec::new() } else { named.list()? };
+        let count = numbers.map_or(list.len(), <[i64]>::len);
         let width = words.shape()[1];
         let words = words.as_slice()?;
         let threads = thread_count(threads);
         let added = interruptible(py, words.len() > 100_000, |_| {
             let mut inner = self.write();
             let Inner { store, ids, .. } = &mut *inner;
-            let texts = matches!(list.first(), Some(Id::Text(_)));
-            if ids.len() > 0 && !list.is_empty() && matches!(ids, Ids::Texts { .. }) != texts {
+            if ids.len() > 0 && count > 0 && matches!(ids, Ids::Texts { .. }) == numbers.is_some() {
                 return Ok(Some(false));
             }
             let room = with_store!(store, W, store => u32::MAX - 1 - store.entries());
-            if list.len() as u64 > u64::from(room) {
+            if count as u64 > u64::from(room) {
                 return Ok(None);
             }
-            for id in &list {
-                ids.push(*id);
+            match numbers {
+                Some(numbers) => {
+                    ids.extend(numbers);
+                }
+                None => {
+                    for id in &list {
+                        ids.push(*id);
+                    }
+                }
             }
             with_store!(store, W, store => {
                 let mut padded = Vec::new();

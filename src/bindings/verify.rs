@@ -44,6 +44,8 @@ fn nearest_pairs<'py>(
 }
 
 const NONE: u32 = u32::MAX;
+/// A reason, and the measures that it rests on.
+type Verdict = (Reason, Measures);
 /// Pairs that a thread takes at a time.
 const PIECE: usize = 16;
 
@@ -192,7 +194,7 @@ impl Verifier {
         })?;
         self.forget();
         let count = found.len();
-        Ok(found.into_flattened().into_pyarray(py).reshape([count, 6])?)
+        found.into_flattened().into_pyarray(py).reshape([count, 6])
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).
@@ -263,13 +265,19 @@ impl Verifier {
         let profiles = &self.profiles;
         interruptible(py, pairs.len() > 100, |cancel| {
             let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
-            parallel::drain(pieces, threads, cancel, || (), |(), (pairs, found)| {
-                for ((left, right), verdict) in pairs.iter().zip(found) {
-                    let (one, other) = (&profiles[left], &profiles[right]);
-                    let measures = measure(one, other);
-                    *verdict = (judge(one, other, &measures, &rule), measures);
-                }
-            });
+            parallel::drain(
+                pieces,
+                threads,
+                cancel,
+                || (),
+                |(), (pairs, found)| {
+                    for ((left, right), verdict) in pairs.iter().zip(found) {
+                        let (one, other) = (&profiles[left], &profiles[right]);
+                        let measures = measure(one, other);
+                        *verdict = (judge(one, other, &measures, &rule), measures);
+                    }
+                },
+            );
         })?;
         if !self.neighbours.begins.is_empty() {
             self.ask_neighbours(py, &pairs, &rule, threads, &mut found)?;
@@ -313,9 +321,9 @@ impl Verifier {
         pairs: &[(u32, u32)],
         rule: &Rule,
         threads: usize,
-        found: &mut [(Reason, Measures)],
+        found: &mut [Verdict],
     ) -> PyResult<()> {
-        let mut open: Vec<(&(u32, u32), &mut (Reason, Measures))> =
+        let mut open: Vec<(&(u32, u32), &mut Verdict)> =
             pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).collect();
         let rivals: Vec<(Vec<u32>, Vec<u32>)> =
             open.iter().map(|(pair, _)| self.neighbours.rivals(pair.0, pair.1)).collect();
@@ -325,13 +333,19 @@ impl Verifier {
         let look_up = |numbers: &[u32]| numbers.iter().map(|number| &*profiles[number]).collect();
         interruptible(py, open.len() > 100, |cancel| {
             let pieces = open.chunks_mut(PIECE).zip(rivals.chunks(PIECE));
-            parallel::drain(pieces, threads, cancel, || (), |(), (open, rivals)| {
-                for ((pair, verdict), rivals) in open.iter_mut().zip(rivals) {
-                    let rivals = Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
-                    let (one, other) = (&profiles[&pair.0], &profiles[&pair.1]);
-                    verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
-                }
-            });
+            parallel::drain(
+                pieces,
+                threads,
+                cancel,
+                || (),
+                |(), (open, rivals)| {
+                    for ((pair, verdict), rivals) in open.iter_mut().zip(rivals) {
+                        let rivals = Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
+                        let (one, other) = (&profiles[&pair.0], &profiles[&pair.1]);
+                        verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
+                    }
+                },
+            );
         })
     }
 

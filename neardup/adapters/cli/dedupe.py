@@ -66,6 +66,13 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option(
     "--max-loss", default="50%", show_default=True, metavar="P%", help="Largest share a source may lose."
 )
+@click.option(
+    "--max-same",
+    default="1%",
+    show_default=True,
+    metavar="P%",
+    help="Largest share of over 1,000 documents with one fingerprint.",
+)
 @click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
 @click.option("--strict-input", is_flag=True, help="Stop at the first bad record; the same as --max-bad 0.")
 @click.option("--max-bad", metavar="N|P%", help="Stop when more records than this are bad.")
@@ -99,6 +106,7 @@ def command(
     save_scheme: bool,
     max_cluster: int,
     max_loss: str,
+    max_same: str,
     no_guards: bool,
     strict_input: bool,
     max_bad: str | None,
@@ -132,7 +140,7 @@ def command(
         within=within,
         across=across,
         source_field=source_field,
-        guards=Guards(max_cluster=max_cluster, max_loss=_share(max_loss)),
+        guards=Guards(max_cluster, _share(max_loss), _share(max_same)),
     )
     scheme = None if scheme_name is None and bits is None else scheme_of(scheme_name or "text")
     if scheme is not None and bits is not None:
@@ -156,8 +164,8 @@ def command(
     )
     try:
         done = run_job(job)
-    except KeyboardInterrupt:
-        click.echo(f"neardup: interrupted; the same command goes on from what is in {visible(out)}", err=True)
+    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM
+        click.echo(f"neardup: stopped; the same command goes on from what is in {visible(out)}", err=True)
         raise
     counts = done.manifest["counts"]
     if as_json:
