@@ -25,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "calibrate": "Which similarity suits a collection, measured on it.",
     "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
     "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
+    "calibrate": "What each setting would find on your documents, and which one to take.",
     "check": "Prove two runs equal, or show where they differ.",
     "distance": "How far two texts or fingerprints are apart.",
     "explain": "Why two documents are near-duplicates, or not.",
