@@ -5,12 +5,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := $(wildcard src/*.rs src/*/*.rs) Cargo.toml Cargo.lock
 
-.PHONY: demo test check bench format lint types clean
+.PHONY: demo test check bench format lint types system clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev
+	cargo test --quiet --locked --no-default-features
 	$(BIN)/python -m pytest
 
 check: lint types test
@@ -40,7 +41,16 @@ $(VENV)/.built: $(VENV)/.venv pyproject.toml constraints.txt $(RUST)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.built constraints.txt
+# What the tests need beside Python, where we may install it; else the test that needs it says so.
+system:
+	@missing=$$(for name in $$(cat requirements/system.txt); do command -v $$name >/dev/null || echo $$name; done); \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing \
+	  || echo "could not install: $$missing" >&2; \
+	fi
+
+$(VENV)/.dev: $(VENV)/.built constraints.txt requirements/system.txt
+	$(MAKE) --no-print-directory system
 	$(BIN)/pip install --quiet --constraint constraints.txt --requirement requirements/dev.txt
 	touch $@
 

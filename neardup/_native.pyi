@@ -176,6 +176,8 @@ class HammingIndex:
     def nearest(
         self, words: _Words, valid: _Valid, count: int, threads: int | None
     ) -> tuple[_Rows, Any, _Distances]: ...
+    def items(self) -> tuple[npt.NDArray[np.int64] | list[str], _Words]:
+        """The ids of all entries, and their words, one after the other."""
     def save(self, path: str, digest: str) -> None: ...
     @staticmethod
     def load(path: str) -> tuple[HammingIndex, str]: ...
@@ -198,3 +200,12 @@ class PairStream:
 
 def check_index(data: bytes) -> None:
     """Raise DamagedFile unless the bytes are those of an index file."""
+
+def nearest_pairs(
+    rows: int,
+    left: npt.NDArray[np.uint32],
+    right: npt.NDArray[np.uint32],
+    distance: npt.NDArray[np.uint16],
+    most: int,
+) -> npt.NDArray[np.bool_]:
+    """Which pairs, sorted by left and right, are among the *most* nearest of either side."""

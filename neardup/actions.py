@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 
 from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput
+from neardup.files import sync_folder
 from neardup.runs import Input, Run
-from neardup.sinks.atomic import sync_folder
 from neardup.sources import FORMATS, format_of, id_path, path_id
 from neardup.sources.files import File
 from neardup.sources.streams import Broken
@@ -93,8 +93,13 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None) -> Plan:
     if action == "trash" and not trash:
         raise InvalidValue("the action trash needs a folder")
     run.check()
-    inputs = {one.name: one for one in run.inputs}
+    if run.settings.get("verify") == "none":
+        raise RefusedInput(
+            "this run verified nothing (--verify none); no file is removed on a fingerprint alone"
+        )
     _check_whole_files(run)
+    inputs = {one.id: one for one in run.inputs}
+    keepers = {**{one.id: one for one in run.protected}, **inputs}
     table = run.annotations
     removed = table.filter(pc.invert(table.column("keep")))
     goes = set(removed.column("id").to_pylist())
@@ -104,7 +109,7 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None) -> Plan:
         removed.column("id").to_pylist(), removed.column("duplicate_of").to_pylist(), strict=True
     ):
         try:
-            removals.append(_removal(id, keeper, inputs, goes, proofs, action))
+            removals.append(_removal(id, keeper, inputs, keepers, goes, proofs, action))
         except _Unfit as fault:
             left.append(Left(id, str(fault)))
     return Plan(action, tuple(removals), tuple(left), None if trash is None else os.path.abspath(trash))
@@ -114,7 +119,7 @@ def _check_whole_files(run: Run) -> None:
     """Raise unless every input is one document; else an id inside a file could name another file."""
     if not run.inputs:
         raise RefusedInput("this run has no input files; write what is kept with -o instead")
-    for one in run.inputs:
+    for one in (*run.inputs, *run.protected):
         name = _format(one.path, run.settings.get("format"))
         if name is not None and name not in WHOLE:
             raise RefusedInput(
@@ -124,7 +129,7 @@ def _check_whole_files(run: Run) -> None:
 
 
 def _format(path: str, asked: str | None) -> str | None:
-    file = File(path, walked=True)
+    file = File(path)
     if file.is_remote or not os.path.isfile(path):
         # It cannot be removed; its name tells whether it held many documents.
         return next((row.name for row in FORMATS.values() if file.suffix in row.suffixes), None)
@@ -145,19 +150,20 @@ def _removal(
     id: str,
     keeper: str | None,
     inputs: dict[str, Input],
+    keepers: dict[str, Input],
     goes: set[str],
     proofs: dict[tuple[str, str], float],
     action: str,
 ) -> Removal:
     if id not in inputs:
         raise _Unfit("is not a file that the run read")
-    if keeper is None or keeper not in inputs:
+    if keeper is None or keeper not in keepers:
         raise _Unfit("its keeper is not a file that the run read")
     if keeper == id or keeper in goes:
         raise _Unfit("is the last copy: its keeper is to go too")
     if (keeper, id) not in proofs:
         raise _Unfit("was not verified against its keeper")
-    file, other = inputs[id], inputs[keeper]
+    file, other = inputs[id], keepers[keeper]
     if not file.sha256 or not other.sha256:
         raise _Unfit("the run has no digest of it, or of its keeper")
     if action == "hardlink" and file.sha256 != other.sha256:
@@ -185,9 +191,9 @@ def remove(plan: Plan, log: str | os.PathLike[str], *, between: Callable[[str], 
                 _remove(number, removal, plan, lines, between)
                 outcome.done.append(path)
             except _Unfit as fault:
-                outcome.left.append(Left(removal.file.name, str(fault)))
+                outcome.left.append(Left(removal.file.id, str(fault)))
             except OSError as error:
-                outcome.left.append(Left(removal.file.name, f"cannot be removed: {error.strerror or error}"))
+                outcome.left.append(Left(removal.file.id, f"cannot be removed: {error.strerror or error}"))
     return outcome
 
 
@@ -432,7 +438,7 @@ def _entries(log: str | os.PathLike[str]) -> Iterator[_Entry]:
 def _restore(entry: _Entry, dry_run: bool) -> bool:
     """Bring one file back; False if it is there already."""
     path, row = entry.path, entry.row
-    wanted = Input(row["path"], row["size"], row["sha256"])
+    wanted = Input(path, row["size"], row["sha256"])
     if os.path.lexists(path):
         if entry.action == "hardlink" and _is_link(path, entry.keeper):
             if not dry_run:

@@ -1,20 +1,24 @@
 """Checkpoints: the finished parts of a run, so that a killed one goes on where it stopped.
 
-A part is an Arrow file that appears when it is complete. It carries the key of its run (the
-settings and the inputs): parts of another run are not used.
+A part is an Arrow file that appears when it is complete, with a checksum of all its bytes behind
+it. It carries the key of its run (the settings and the inputs): parts of another run, and damaged
+ones, are not used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import pyarrow as pa
 
-from neardup.sinks.atomic import atomic_file
+from neardup.files import atomic_file
 
-_KEY = b"neardup.run"
+_KEY: Final = b"neardup.run"
+_SUM: Final = 32
 
 
 class Checkpoints:
@@ -30,9 +34,12 @@ class Checkpoints:
         if self._folder is None:
             return None
         try:
-            with pa.OSFile(self._path(name)) as file:
-                table = pa.ipc.open_file(file).read_all()
-        except (FileNotFoundError, pa.ArrowInvalid):
+            with open(self._path(name), "rb") as file:
+                data = memoryview(file.read())
+            if hashlib.blake2b(data[:-_SUM], digest_size=_SUM).digest() != data[-_SUM:]:
+                return None
+            table = pa.ipc.open_file(pa.py_buffer(data[:-_SUM])).read_all()
+        except (OSError, pa.ArrowException):
             return None
         found = table.schema.metadata or {}
         if found.get(_KEY) != self._key:
@@ -49,6 +56,17 @@ class Checkpoints:
             writer: Any = pa.ipc.new_file(pa.PythonFile(file, mode="w"), table.schema)
             writer.write_table(table)
             writer.close()
+            file.seek(0)
+            found = hashlib.blake2b(digest_size=_SUM)
+            while piece := file.read(1 << 20):
+                found.update(piece)
+            file.write(found.digest())
+
+    def forget(self, name: str) -> None:
+        """Remove a part that another one has replaced."""
+        if self._folder is not None:
+            with suppress(OSError):
+                os.unlink(self._path(name))
 
     def drop(self) -> None:
         """Remove all parts: the run is done."""

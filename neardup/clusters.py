@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue
-from neardup.pairs import Pairs, Prints, arrays, as_prints, check_plan, check_radius, check_threads
+from neardup.checks import check_threads, whole
+from neardup.errors import InvalidType, InvalidValue, shown
+from neardup.pairs import Pairs, Prints, arrays, as_prints, check_plan, check_radius
 
 
 class Groups:
@@ -86,7 +87,10 @@ def groups(
 
 
 def _order(order: npt.ArrayLike, count: int) -> npt.NDArray[np.uint32]:
-    places = np.asarray(order)
+    try:
+        places = np.asarray(order)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidType(f"order must be row numbers, not {shown(order)}") from None
     if places.size == 0:
         places = places.astype(np.uint32)
     if places.dtype.kind not in "iu" or places.ndim != 1:
@@ -111,9 +115,6 @@ def components(pairs: Pairs, n: int) -> npt.NDArray[np.uint32]:
     """
     if not isinstance(pairs, Pairs):
         raise InvalidType(f"pairs must be what join returns, not {type(pairs).__name__}")
-    if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise InvalidType(f"n must be an integer, not {n!r}")
-    if not 0 <= n.__index__() < 2**32:
-        raise InvalidValue(f"n must be from 0 to 2**32 - 1, not {n}")
+    count = whole("n", n, 0, 2**32 - 1)
     left, right = (np.ascontiguousarray(side, dtype=np.uint32) for side in (pairs.left, pairs.right))
-    return _native.components(left, right, n.__index__())
+    return _native.components(left, right, count)

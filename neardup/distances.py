@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-import operator
 
+from neardup.checks import whole
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import check_bits
 
@@ -16,7 +16,7 @@ def distance(left: int, right: int) -> int:
     >>> distance(0b1010, 0b1011)
     1
     """
-    return (_fingerprint(left) ^ _fingerprint(right)).bit_count()
+    return (whole("a fingerprint", left, 0) ^ whole("a fingerprint", right, 0)).bit_count()
 
 
 def similarity(distance: float, bits: int) -> float:
@@ -31,15 +31,3 @@ def similarity(distance: float, bits: int) -> float:
     if not 0 <= distance <= bits:
         raise InvalidValue(f"distance must be from 0 to {bits}, not {shown(distance)}")
     return math.cos(math.pi * float(distance) / bits)
-
-
-def _fingerprint(value: object) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise InvalidType(f"a fingerprint must be an integer, not {shown(value)}") from None
-    if number < 0:
-        raise InvalidValue(f"a fingerprint cannot be negative: {shown(value)}")
-    return number

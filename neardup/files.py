@@ -1,15 +1,41 @@
-"""Files that appear only when they are complete."""
+"""Files that appear whole or not at all.
+
+Written under another name in the same folder, synced, renamed, and the folder synced: a reader, a
+crash or a power cut sees the old file or the new one, never a part of it. A process that is killed
+leaves the other name behind; who may, sweeps it (`sweep`).
+"""
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
-import tempfile
+import re
+import secrets
 from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO
+from contextlib import contextmanager, suppress
+from typing import IO, Final
 
-from neardup.errors import InvalidType, InvalidValue, shown
+from neardup.errors import InvalidType, InvalidValue, LimitReached, shown
+
+_TEMPORARY: Final = re.compile(r"\.neardup-[0-9a-f]{16}\.tmp")
+
+# What a write can meet that is no fault of the program: full, forbidden, failing or too large.
+_DISK: Final = {
+    getattr(errno, name)
+    for name in (
+        "ENOSPC",
+        "EDQUOT",
+        "EFBIG",
+        "EIO",
+        "EROFS",
+        "EACCES",
+        "EPERM",
+        "ENOENT",
+        "ENOTDIR",
+        "ENAMETOOLONG",
+    )
+    if hasattr(errno, name)
+}
 
 
 def check_path(path: str | os.PathLike[str]) -> str:
@@ -25,40 +51,66 @@ def check_path(path: str | os.PathLike[str]) -> str:
     return name
 
 
-@contextlib.contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to, under a temporary name; it gets its own when the block ends well.
+def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> None:
+    """Raise if *path* exists and may not be replaced."""
+    name = check_path(path)
+    if os.path.isdir(name):
+        raise InvalidValue(f"{name!r} is a folder; name a file in it")
+    if not overwrite and os.path.lexists(name):
+        raise InvalidValue(f"{name!r} exists; choose another name or ask to overwrite it")
+
+
+@contextmanager
+def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
+    """A file to write to; it gets the name *path* when the block ends without an error.
 
     The bytes are on the disk before the name is, and the name is before this returns.
     """
-    target = Path(check_path(path))
-    folder = target.parent
-    number, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=folder)
+    target = check_path(path)
+    check_free(target, overwrite=overwrite)
+    folder = os.path.dirname(target) or "."
+    temporary = os.path.join(folder, f".neardup-{secrets.token_hex(8)}.tmp")
+    with _explained(target):
+        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            with os.fdopen(handle, "w+b") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            check_free(target, overwrite=overwrite)
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+        sync_folder(folder)
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in *folder* durable, where the system can."""
     try:
-        with os.fdopen(number, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # a folder cannot be opened there
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows opens no folders, and needs no sync of them
         return
-    number = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(handle)
     finally:
-        os.close(number)
+        os.close(handle)
+
+
+def sweep(folder: str) -> None:
+    """Remove what killed processes left in *folder*; only for one who alone writes there."""
+    for name in os.listdir(folder):
+        if _TEMPORARY.fullmatch(name):
+            with suppress(OSError):
+                os.unlink(os.path.join(folder, name))
+
+
+@contextmanager
+def _explained(target: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        raise LimitReached(f"cannot write {target!r}: {error.strerror}") from None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from neardup.errors import InvalidValue, shown
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -16,6 +18,14 @@ class Limits:
     """Share of a source's documents that may be removed."""
     max_same: float | None = 0.01
     """Share of a collection of more than 1,000 documents that may have one fingerprint."""
+
+    def __post_init__(self) -> None:
+        if self.max_cluster is not None and (type(self.max_cluster) is not int or self.max_cluster < 1):
+            raise InvalidValue(f"max_cluster must be a whole number from 1 on, not {shown(self.max_cluster)}")
+        for name in ("max_loss", "max_same"):
+            value = getattr(self, name)
+            if value is not None and (type(value) not in (int, float) or not 0 <= value <= 1):
+                raise InvalidValue(f"{name} must be a share from 0 to 1, not {shown(value)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,14 @@ finished run. Until then finished parts stand in `.neardup/`, and the same job g
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
+import shutil
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -18,23 +22,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import __version__
-from neardup.errors import InvalidValue
+from neardup.errors import DamagedFile, InvalidValue, LimitReached
+from neardup.files import atomic_file, sweep
 from neardup.guards import Trip
-from neardup.pipeline import Flow, Result, Settings, check_guards, run_key
+from neardup.pipeline import Flow, Result, Settings, check_guards, run_key, stamps
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
-from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, file_digest
+from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
 from neardup.schemes import Scheme
-from neardup.sinks.atomic import atomic_file
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
-from neardup.sources import ANY, Source, Tolerance, open_source
+from neardup.sources import ANY, Source, Tolerance, open_source, path_id
 from neardup.sources.limits import DEFAULT, Limits
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
 REPORT: Final = "report.html"
 FORMAT: Final = 1
+_OUTPUT: Final = re.compile(
+    r"annotations\.parquet|evidence\.parquet|quarantine\.jsonl|scheme\.nd|kept(-[0-9]+)?(\.[a-z0-9]+){1,2}"
+)
 SHOWN_CLUSTERS: Final = 25
 SHOWN_MEMBERS: Final = 8
 SHOWN_PAIRS: Final = 12
@@ -76,7 +83,7 @@ class Job:
 
     inputs: Sequence[str]
     out: str
-    scheme: Scheme
+    scheme: Scheme | None = None
     settings: Settings = field(default_factory=Settings)
     reading: Reading = field(default_factory=Reading)
     protect: Sequence[str] = ()
@@ -101,16 +108,18 @@ class Done:
 
 def run_job(job: Job) -> Done:
     """Do it, or go on with it; everything is written when this returns."""
-    os.makedirs(job.out, exist_ok=True)
+    quarantine = Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True)
+    source = _open(job, job.inputs, quarantine)
+    protected = _open(job, job.protect, quarantine) if job.protect else None
+    key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
+    if (done := _finished(job, key)) is not None:
+        shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
+        return Done(done, None)
+    _check_free(job)
     work = os.path.join(job.out, WORK)
-    with Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True) as quarantine:
-        source = job.reading.open(job.inputs, job.settings.fields, quarantine)
-        protected = job.reading.open(job.protect, job.settings.fields) if job.protect else None
-        key = run_key(
-            job.settings, job.scheme, [_facts(job), *_stamps(source), "protected", *_stamps(protected)]
-        )
-        if (done := _finished(job, key)) is not None:
-            return Done(done, None)
+    os.makedirs(work, exist_ok=True)
+    with _alone(job.out, work):
+        _clear(job.out)
         flow = Flow(
             job.settings,
             job.scheme,
@@ -120,21 +129,92 @@ def run_job(job: Job) -> Done:
             key=key,
             quiet=job.quiet,
         )
-        result = flow.run(source, protected)
-        if source.bad and not quarantine.count:
-            # The parts of an earlier process stand for the first reading: read once more for the bad ones.
-            source = job.reading.open(job.inputs, job.settings.fields, quarantine)
-            for _ in source:
-                pass
-    report = os.path.join(job.out, REPORT) if job.report is None else job.report
-    stopped = job.guards and any(trip.stopped for trip in result.guards)
-    if stopped or job.report is not None:
-        write_report(build_report(result, job, source, stopped=stopped), report)
-    if stopped:
-        check_guards(result, report)
-    manifest = _write(job, result, source, protected, key, quarantine)
-    flow.checkpoints.drop()
+        with quarantine:
+            result = flow.run(source, protected)
+            if _faults(source, protected) and not quarantine.count:
+                # The parts of an earlier process stand for the first reading: once more for the bad ones.
+                for one in (source, protected):
+                    for _ in one or ():
+                        pass
+        report = os.path.join(job.out, REPORT) if job.report is None else job.report
+        stopped = job.guards and any(trip.stopped for trip in result.guards)
+        if stopped or job.report is not None:
+            write_report(build_report(result, job, source, protected, stopped=stopped), report)
+        if stopped:
+            check_guards(result, report)
+        manifest = _write(job, result, source, protected, key, quarantine)
+        flow.checkpoints.drop()
     return Done(manifest, source)
+
+
+def _open(job: Job, paths: Sequence[str], quarantine: Quarantine) -> Source:
+    """The documents of *paths*, without what an earlier process of this job left in the output folder."""
+    source = job.reading.open(paths, job.settings.fields, quarantine)
+    out = os.path.realpath(job.out)
+    kept = []
+    for one in source.inputs:
+        path = getattr(one, "path", None)
+        if path is None or not os.path.realpath(path).startswith(out + os.sep):
+            kept.append(one)
+        elif not getattr(one, "walked", True):
+            if os.path.dirname(os.path.realpath(path)) == out and _OUTPUT.fullmatch(os.path.basename(path)):
+                raise InvalidValue(f"{path!r} is an input, and an output would replace it; choose another -o")
+            kept.append(one)
+        elif os.path.realpath(getattr(one, "root", "")) == out:
+            raise InvalidValue(f"{job.out!r} is an input as well; choose another folder for the results")
+    source.inputs = kept
+    return source
+
+
+def _faults(source: Source, protected: Source | None) -> int:
+    """How many rows the quarantine must have."""
+    return sum(one.bad + len(one.refused) for one in (source, protected) if one is not None)
+
+
+@contextmanager
+def _alone(out: str, work: str) -> Iterator[None]:
+    """Only one process works in a folder at a time."""
+    with open(os.path.join(work, "lock"), "wb") as file:
+        try:
+            import fcntl
+        except ImportError:  # Windows
+            yield
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise LimitReached(
+                f"another process works in {out!r}; wait for it, or choose another -o"
+            ) from None
+        yield
+
+
+def _outputs(out: str) -> list[str]:
+    """The files in *out* that have the names of outputs."""
+    names = os.listdir(out) if os.path.isdir(out) else []
+    return sorted(name for name in names if _OUTPUT.fullmatch(name))
+
+
+def _check_free(job: Job) -> None:
+    """Raise if files that no unfinished run wrote would be replaced."""
+    if job.overwrite or os.path.isdir(os.path.join(job.out, WORK)):
+        return
+    if found := _outputs(job.out):
+        raise InvalidValue(
+            f"{os.path.join(job.out, found[0])!r} exists and is of no run; "
+            "choose another folder, or use --overwrite"
+        )
+
+
+def _clear(out: str) -> None:
+    """Remove what an unfinished run left; its finished parts stay."""
+    _remove_outputs(out)
+    work = os.path.join(out, WORK)
+    for folder in (out, work):
+        sweep(folder)
+    for entry in os.scandir(work):
+        if entry.is_dir(follow_symlinks=False):  # texts that were set aside
+            shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _facts(job: Job) -> dict[str, Any]:
@@ -148,32 +228,41 @@ def _facts(job: Job) -> dict[str, Any]:
     }
 
 
-def _stamps(source: Source | None) -> list[Any]:
-    """Names, sizes and times of the inputs; what is no file cannot be gone on with."""
-    stamps: list[Any] = []
-    for one in [] if source is None else source.inputs:
-        path = getattr(one, "path", None)
-        try:
-            status = os.stat(path)  # type: ignore[arg-type]
-            stamps.append([path, status.st_size, status.st_mtime_ns])
-        except (OSError, TypeError, ValueError):
-            stamps.append([str(path), os.getpid()])
-    return stamps
+def _run_id(job: Job, key: str) -> str:
+    """What must be equal for a finished run to be the one that is asked for."""
+    report = None if job.report is None else os.path.abspath(job.report)
+    wanted = [key, job.annotate_only, job.save_scheme, job.guards, report]
+    return hashlib.blake2b(json.dumps(wanted).encode(), digest_size=16).hexdigest()
 
 
 def _finished(job: Job, key: str) -> dict[str, Any] | None:
     """The manifest of the same run, if it is there; an error if another one is."""
+    path = os.path.join(job.out, MANIFEST)
     try:
-        with open(os.path.join(job.out, MANIFEST), "rb") as file:
+        with open(path, "rb") as file:
             found = json.load(file)
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
         return None
+    except ValueError:
+        found = None
     if job.overwrite:
-        os.unlink(os.path.join(job.out, MANIFEST))
+        # The manifest last: as long as it stands, what it lists is known to be of a run.
+        _remove_outputs(job.out)
+        os.unlink(path)
         return None
-    if isinstance(found, dict) and found.get("run") == key:
+    if isinstance(found, dict) and found.get("run") == _run_id(job, key):
+        if problems := Run(job.out).problems():
+            raise DamagedFile(f"{job.out!r} holds this run, but {problems[0]}; use --overwrite to repeat it")
         return found
-    raise InvalidValue(f"{job.out!r} holds another run; choose another folder, or use --overwrite")
+    raise InvalidValue(
+        f"{job.out!r} holds another run, or the same with other outputs; "
+        "choose another folder, or use --overwrite"
+    )
+
+
+def _remove_outputs(out: str) -> None:
+    for name in _outputs(out):
+        os.unlink(os.path.join(out, name))
 
 
 # --- what is written -------------------------------------------------------------------------------------
@@ -200,13 +289,13 @@ def _write(
         outputs.append(os.path.basename(job.report))
     manifest = {
         **describe(job, result, source, protected),
-        "run": key,
+        "run": _run_id(job, key),
         "outputs": [_output(job.out, name) for name in outputs],
     }
     with atomic_file(os.path.join(job.out, MANIFEST), overwrite=True) as file:
-        file.write(
-            json.dumps(manifest, indent=2, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-        )
+        # A lone surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.
+        file.write(json.dumps(manifest, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+        file.write(b"\n")
     return manifest
 
 
@@ -217,6 +306,7 @@ def _output(folder: str, name: str) -> dict[str, Any]:
 
 def describe(job: Job, result: Result, source: Source, protected: Source | None = None) -> dict[str, Any]:
     """What was done, in the words of the manifest."""
+    sources = [source] if protected is None else [source, protected]
     settings = asdict(job.settings)
     settings.update(_facts(job), annotate_only=job.annotate_only, no_guards=not job.guards)
     return {
@@ -227,26 +317,34 @@ def describe(job: Job, result: Result, source: Source, protected: Source | None 
         "plan": result.plan,
         "inputs": _inputs(source),
         "protected": [] if protected is None else _inputs(protected),
-        "counts": result.summary,
+        "counts": {**result.summary, "bad": sum(one.bad for one in sources)},
         "sources": [asdict(loss) for loss in result.losses],
         "guards": [{**asdict(trip), "stopped": trip.stopped} for trip in result.guards],
-        "refused": [{"file": bad.file, "reason": bad.reason} for bad in source.refused],
-        "skipped": [asdict(one) for one in source.skipped],
+        "refused": [
+            {"file": path_id(bad.file), "reason": bad.reason} for source in sources for bad in source.refused
+        ],
+        "skipped": [
+            {"file": path_id(one.file), "reason": one.reason} for source in sources for one in source.skipped
+        ],
     }
 
 
 def _inputs(source: Source) -> list[dict[str, Any]]:
     rows = []
+    files = {getattr(one, "name", None): one for one in source.inputs}
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
-        rows.append({"name": name, "bytes": size, "sha256": digest})
+        modified = getattr(files[name], "modified", None)
+        rows.append({"name": path_id(name), "bytes": size, "sha256": digest, "modified": modified})
     return rows
 
 
 # --- the report ------------------------------------------------------------------------------------------
 
 
-def build_report(result: Result, job: Job, source: Source, *, stopped: bool = False) -> Report:
+def build_report(
+    result: Result, job: Job, source: Source, protected: Source | None = None, *, stopped: bool = False
+) -> Report:
     """Everything that the page shows, with the texts that it needs, in one more reading."""
     annotations, evidence = result.annotations, result.evidence
     sizes = Counter(Counter(annotations.column("cluster").to_pylist()).values())
@@ -255,7 +353,7 @@ def build_report(result: Result, job: Job, source: Source, *, stopped: bool = Fa
     wanted = {
         row[side] for rows in (*clusters.values(), borderline) for row in rows for side in ("keeper", "id")
     }
-    sides = _sides(source, wanted)
+    sides = _sides([source] if protected is None else [source, protected], wanted)
     views = []
     for keeper, rows in clusters.items():
         members = [_view(row, sides) for row in rows[:SHOWN_MEMBERS]]
@@ -282,7 +380,7 @@ def build_report(result: Result, job: Job, source: Source, *, stopped: bool = Fa
         losses=result.losses,
         guards=[_guard(trip) for trip in result.guards],
         plan=result.plan,
-        manifest=describe(job, result, source),
+        manifest=describe(job, result, source, protected),
     )
 
 
@@ -319,17 +417,18 @@ def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def _sides(source: Source, wanted: set[str]) -> dict[str, Side]:
+def _sides(sources: Sequence[Source], wanted: set[str]) -> dict[str, Side]:
     """The documents with those ids."""
     found: dict[str, Side] = {}
     values = pa.array(sorted(wanted), pa.large_string())
-    for batch in source:
-        rows = np.flatnonzero(pc.is_in(batch.ids, values).to_numpy(zero_copy_only=False))
-        for row in rows.tolist():
-            id = batch.ids[row].as_py()
-            found[id] = Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
-        if len(found) == len(wanted):
-            break
+    for source in sources:
+        for batch in source:
+            rows = np.flatnonzero(pc.is_in(batch.ids, values).to_numpy(zero_copy_only=False))
+            for row in rows.tolist():
+                id = batch.ids[row].as_py()
+                found[id] = Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
+            if len(found) == len(wanted):
+                return found
     return found
 
 

@@ -8,16 +8,19 @@ one decides where the one before does not.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.errors import InvalidValue
 from neardup.registry import Registry
+from neardup.types import label
 
 Scores = npt.NDArray[np.float64]
 
@@ -28,14 +31,14 @@ class Rule:
 
     name: str
     field: str | None
-    score: Callable[[Any], float] | None
+    score: Callable[[Any], float | int] | None
 
 
 def _plain(name: str) -> Callable[[], Rule]:
     return lambda: Rule(name, None, None)
 
 
-def _by_field(name: str, score: Callable[[Any], float]) -> Callable[[str], Rule]:
+def _by_field(name: str, score: Callable[[Any], float | int]) -> Callable[[str], Rule]:
     def rule(field: str) -> Rule:
         if not field:
             raise InvalidValue(f"keep rule '{name}:' names no field; write {name}:FIELD")
@@ -50,35 +53,65 @@ def _prefer(argument: str) -> Rule:
     if not field or not equals or "" in ranks:
         raise InvalidValue(f"keep rule 'prefer:{argument}' is not of the form prefer:FIELD=a>b>c")
     last = -float(len(ranks))
-    return Rule(f"prefer:{argument}", field, lambda value: ranks.get(str(value), last))
+    return Rule(f"prefer:{argument}", field, lambda value: ranks.get(label(value) or "", last))
 
 
-def number(value: Any) -> float:
+def number(value: Any) -> float | int:
     """A number, also one written as text; what is none comes last."""
+    if isinstance(value, int):
+        return value
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return -math.inf
+    if isinstance(value, str) and _EXACT <= abs(found) < math.inf:
+        with suppress(ValueError):
+            return int(value)
     return -math.inf if math.isnan(found) else found
 
 
-def moment(value: Any) -> float:
+def moment(value: Any) -> float | int:
     """Seconds since 1970 of a date, a time or a number of seconds; what is none comes last.
 
     >>> moment("2024-05-01T12:00:00Z") - moment("2024-05-01T11:00:00+00:00")
     3600.0
     """
     if isinstance(value, str):
-        text = value.strip()
-        try:
-            value = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in ("Z", "z") else text)
-        except ValueError:
-            return number(text)
+        found = _ISO.fullmatch(value.strip())
+        return number(value) if found is None else _iso(found)
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=timezone.utc).timestamp()
     return number(value)
+
+
+# ISO 8601 as it is met; not datetime.fromisoformat, which reads other texts in each version of Python.
+_ISO: Final = re.compile(
+    r"([0-9]{4})-([0-9]{2})(?:-([0-9]{2})(?:[Tt ]([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})"
+    r"(?:[.,]([0-9]+))?)?)? ?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?"
+)
+
+
+def _iso(found: re.Match[str]) -> float:
+    year, month, day, hour, minute, second = (
+        int(part or low) for part, low in zip(found.groups()[:6], _LOW, strict=True)
+    )
+    fraction, zone = found[7], found[8] or "Z"
+    try:
+        # A leap second, 23:59:60, is the next one.
+        whole = datetime(year, month, day, hour, minute, tzinfo=timezone.utc).timestamp() + min(second, 60)
+    except ValueError:
+        return -math.inf
+    if zone not in "Zz":
+        ahead = int(zone[1:3]) * 3600 + int(zone[3:].lstrip(":") or 0) * 60
+        whole += ahead if zone[0] == "-" else -ahead
+    return whole + (float(f"0.{fraction}") if fraction else 0.0)
+
+
+_LOW: Final = (1, 1, 1, 0, 0, 0)
+# From here on a float no longer tells neighbours apart.
+_EXACT: Final = 1 << 53
 
 
 RULES: Registry[Rule] = Registry(
@@ -98,7 +131,7 @@ RULES: Registry[Rule] = Registry(
 )
 
 
-def _reversed(score: float) -> float:
+def _reversed(score: float | int) -> float | int:
     return score if score == -math.inf else -score
 
 
@@ -131,6 +164,14 @@ def parse_keep(text: str) -> Keep:
     return Keep(text, tuple(RULES.part(part) for part in parts if part != "none"), none)
 
 
+def _ranked(scores: list[float | int]) -> npt.NDArray[Any]:
+    """Numbers in the order of *scores*: themselves, or places where a float cannot hold them."""
+    if any(isinstance(score, int) and abs(score) >= _EXACT for score in scores):
+        places = {score: place for place, score in enumerate(sorted(set(scores)))}
+        return np.array([places[score] for score in scores], dtype=np.int64)
+    return np.array(scores, dtype=np.float64)
+
+
 def keep_order(
     keep: Keep,
     ids: Sequence[str],
@@ -151,8 +192,7 @@ def keep_order(
     keys: list[npt.NDArray[Any]] = []
     for rule in keep.rules:
         if rule.field is not None and rule.score is not None:
-            scores = np.fromiter((rule.score(value) for value in fields[rule.field]), np.float64, count)
-            keys.append(-scores)
+            keys.append(-_ranked([rule.score(value) for value in fields[rule.field]]))
         elif rule.name == "central":
             keys.append(np.zeros(count, dtype=np.int64) if pairs is None else -pairs)
         elif rule.name in ("longest", "shortest"):

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue
+from neardup.checks import check_share, check_threads, whole
+from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import Fingerprints, check_comparable
 
 MAX_WORDS = 16
@@ -77,7 +78,8 @@ def join(
     [(0, 1, 1), (0, 2, 2)]
     """
     left = as_prints(prints)
-    radius, recall, threads = check_radius(radius, left.bits), check_recall(recall), check_threads(threads)
+    radius, recall = check_radius(radius, left.bits), check_share("recall", recall)
+    threads = check_threads(threads)
     check_plan(plan, recall)
     if other is None:
         found = _native.join(*arrays(left), None, None, left.bits, radius, recall, threads, plan)
@@ -104,10 +106,7 @@ def join_batches(
     >>> [len(pairs) for pairs in join_batches(np.zeros(4, dtype=np.uint64), radius=0, size=2)]
     [3, 2, 1]
     """
-    if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise InvalidType(f"size must be an integer, not {size!r}")
-    if size < 1:
-        raise InvalidValue(f"size must be at least 1, not {size}")
+    size = whole("size", size, 1)
     left = as_prints(prints)
     radius, threads = check_radius(radius, left.bits), check_threads(threads)
     right: tuple[npt.NDArray[np.uint64] | None, npt.NDArray[np.bool_] | None] = (None, None)
@@ -116,7 +115,7 @@ def join_batches(
         check_comparable(left, own)
         right = arrays(own)
     stream = _native.PairStream(*arrays(left), *right, left.bits, radius, threads)
-    return _batches(stream, size.__index__())
+    return _batches(stream, min(size, 2**63))
 
 
 def _batches(stream: _native.PairStream, size: int) -> Iterator[Pairs]:
@@ -175,38 +174,12 @@ def _shared(owner: Any) -> bool:
 
 def check_radius(radius: int, bits: int) -> int:
     """*radius* if it is one for fingerprints of *bits* bits."""
-    if isinstance(radius, bool) or not hasattr(radius, "__index__"):
-        raise InvalidType(f"radius must be an integer, not {radius!r}")
-    radius = radius.__index__()
-    if not 0 <= radius <= bits:
-        raise InvalidValue(f"radius must be from 0 to {bits}, the bits of a fingerprint, not {radius}")
-    return radius
-
-
-def check_recall(recall: float) -> float:
-    """*recall* if it is above 0 and at most 1."""
-    if isinstance(recall, bool) or not isinstance(recall, (int, float, np.floating)):
-        raise InvalidType(f"recall must be a number, not {recall!r}")
-    if not 0.0 < recall <= 1.0:
-        raise InvalidValue(f"recall must be above 0 and at most 1, not {recall}")
-    return float(recall)
-
-
-def check_threads(threads: int | None) -> int | None:
-    """*threads* if it is a number of threads; None asks for as many as the machine has."""
-    if threads is None:
-        return None
-    if isinstance(threads, bool) or not hasattr(threads, "__index__"):
-        raise InvalidType(f"threads must be an integer, not {threads!r}")
-    threads = threads.__index__()
-    if not 1 <= threads <= 1024:
-        raise InvalidValue(f"threads must be from 1 to 1024, not {threads}")
-    return threads
+    return whole("radius", radius, 0, bits)
 
 
 def check_plan(plan: str | None, recall: float) -> None:
     """Raise unless *plan* may be forced."""
     if plan is not None and not isinstance(plan, str):
-        raise InvalidType(f"plan must be a str, not {plan!r}")
+        raise InvalidType(f"plan must be a str, not {shown(plan)}")
     if plan == "sampling" and recall >= 1.0:
         raise InvalidValue("sampling tables are not exact; pass a recall below 1 to allow them")

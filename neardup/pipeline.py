@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,9 @@ import pyarrow.compute as pc
 
 from neardup import __version__, _native
 from neardup.checkpoints import Checkpoints
-from neardup.errors import GuardStopped, InvalidValue
+from neardup.checks import check_share, check_text, check_threads, whole
+from neardup.errors import GuardStopped, InvalidType, InvalidValue, shown
+from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
@@ -31,15 +34,17 @@ from neardup.keep import Keep, keep_order, parse_keep
 from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
-from neardup.radius import check_share, radius_for
+from neardup.radius import radius_for
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, open_source
-from neardup.stars import Stars, stars
+from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
+from neardup.types import label
 from neardup.verify import (
     IDENTICAL,
+    NEIGHBOURS,
     REASONS,
     UNVERIFIED,
     WHOLE,
@@ -53,10 +58,16 @@ from neardup.verify import (
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+# Up to so many documents 128 bits tell them apart well enough; more need 256.
+NARROW: Final = 20_000
 # The share of the pairs within the radius that the join must find when it need not find all.
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+# How many bits of a 16-bit number are set.
+_COUNTS: Final = (
+    np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(1, np.uint8)
+)
 
 ANNOTATIONS: Final = pa.schema(
     [
@@ -102,10 +113,19 @@ class Settings:
     def __post_init__(self) -> None:
         check_share("similarity", self.similarity)
         check_share("recall", self.recall)
+        if self.radius is not None:
+            whole("radius", self.radius, 0)
+        if not isinstance(self.exact, bool):
+            raise InvalidType(f"exact must be True or False, not {shown(self.exact)}")
+        for name in ("within", "across", "source_field"):
+            if getattr(self, name) is not None:
+                check_text(name, getattr(self, name))
         if self.within is not None and self.across is not None:
             raise InvalidValue("choose one of within and across")
-        parse_keep(self.keep)
-        parse_measure(self.verify)
+        if not isinstance(self.guards, Guards):
+            raise InvalidType(f"guards must be Limits of neardup.guards, not {shown(self.guards)}")
+        parse_keep(check_text("keep", self.keep))
+        parse_measure(check_text("verify", self.verify))
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -123,6 +143,18 @@ class Candidates:
     distance: npt.NDArray[np.int32]
     radius: int
     plan: str
+    prints: Fingerprints
+    crowded: Flags
+    """Documents with more candidates than were looked at: only the nearest are among the pairs."""
+
+    def with_more(self, left: Rows, right: Rows, distance: npt.NDArray[np.int32]) -> Candidates:
+        """The same with pairs added at the end."""
+        return replace(
+            self,
+            left=np.concatenate([self.left, left]),
+            right=np.concatenate([self.right, right]),
+            distance=np.concatenate([self.distance, distance]),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +191,7 @@ def dedupe(
     data: Any,
     *,
     settings: Settings | None = None,
-    scheme: str | Scheme = "text",
+    scheme: str | Scheme | None = None,
     protect: Any = None,
     text_field: str = "text",
     id_field: str | None = None,
@@ -183,21 +215,71 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
-    if settings is None:
-        settings = Settings(**choices)
-    elif choices:
-        settings = replace(settings, **choices)
-    flow = Flow(settings, scheme_of(scheme), threads=threads, memory=memory, work=work, quiet=quiet)
+    settings = _settings(settings, choices)
+    check_text("text_field", text_field)
+    if id_field is not None:
+        check_text("id_field", id_field)
+    threads, memory = check_threads(threads), whole("memory", memory, 1)
+    if not isinstance(quiet, bool):
+        raise InvalidType(f"quiet must be True or False, not {shown(quiet)}")
+    reading: dict[str, Any] = {
+        "text_field": text_field,
+        "id_field": id_field,
+        "fields": settings.fields,
+        "unique": True,
+    }
     if source is None:
-        source = open_source(
-            data, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
+        source = open_source(data, **reading)
+    elif not isinstance(source, Source):
+        raise InvalidType(f"source must come from open_source, not {shown(source)}")
+    guarded = None if protect is None else open_source(protect, **reading)
+    recipe = None if scheme is None else scheme_of(scheme)
+    key = ""
+    if work is not None:
+        work = check_path(work)
+        key = run_key(
+            settings, recipe, [text_field, id_field, *stamps(source), "protected", *stamps(guarded)]
         )
-    guarded = None
-    if protect is not None:
-        guarded = open_source(
-            protect, text_field=text_field, id_field=id_field, fields=settings.fields, unique=True
-        )
+    flow = Flow(settings, recipe, threads=threads, memory=memory, work=work, key=key, quiet=quiet)
     return flow.run(source, guarded)
+
+
+def check_size(name: str, value: int) -> int:
+    """*value* if it is a number of bytes that memory may be limited to."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidType(f"{name} must be a number of bytes, not {shown(value)}")
+    if not 1 << 20 <= value <= 1 << 44:
+        raise InvalidValue(f"{name} must be from 1 MiB to 16 TiB, not {shown(value)}")
+    return value
+
+
+def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
+    known = {item.name for item in fields(Settings)}
+    if unknown := sorted(set(choices) - known):
+        raise InvalidType(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
+    if settings is None:
+        return Settings(**choices)
+    if not isinstance(settings, Settings):
+        raise InvalidType(f"settings must be neardup.Settings, not {shown(settings)}")
+    return replace(settings, **choices)
+
+
+def stamps(source: Source | None) -> list[Any]:
+    """Names, sizes and times of the inputs; what is no file is like no other."""
+    found: list[Any] = []
+    for one in [] if source is None else source.inputs:
+        path = getattr(one, "path", None)
+        try:
+            status = os.stat(path)  # type: ignore[arg-type]
+            found.append([path, status.st_size, status.st_mtime_ns])
+        except (OSError, TypeError, ValueError):
+            found.append([str(path), secrets.token_hex(16)])
+    return found
+
+
+def default_scheme(documents: int) -> Scheme:
+    """The scheme for a collection of so many documents, where the user names none."""
+    return scheme_of("text", bits=128 if documents <= NARROW else 256)
 
 
 class Flow:
@@ -206,7 +288,7 @@ class Flow:
     def __init__(
         self,
         settings: Settings,
-        scheme: Scheme,
+        scheme: Scheme | None = None,
         *,
         threads: int | None = None,
         memory: int = 256 << 20,
@@ -219,30 +301,33 @@ class Flow:
         self.measure: Measure = parse_measure(settings.verify, settings.similarity)
         self.work, self.quiet = work, quiet
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
+        self._table = ""  # the checkpoint of frequencies that the last one of the survey names
 
     def run(self, source: Source, protected: Source | None = None) -> Result:
         """All stages."""
         sources = [source] if protected is None else [source, protected]
         documents, table, fixed = self.survey(sources)
-        scheme = self.scheme
+        _check_distinct(sources, documents, fixed)
+        scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
         prints = self.fingerprint(sources, scheme, documents)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
         found = self.candidates(prints, same, documents)
         judged = self.verify(sources, same, found, table, documents)
-        return self.conclude(source, documents, fixed, scheme, prints, same, found, judged)
+        return self.conclude(source, documents, fixed, scheme, prints, same, judged)
 
     # --- stages ----------------------------------------------------------------------------------------
 
     def survey(self, sources: Sequence[Source]) -> tuple[Documents, _native.Frequencies, Flags]:
         """Ids, lengths, fields and contents of all documents, and how common each feature is."""
         recipe = measuring_scheme()
-        done, counted = self.checkpoints.load("survey"), self.checkpoints.load("frequencies")
+        done = self.checkpoints.load("survey")
+        notes = {} if done is None else json.loads((done.schema.metadata or {})[b"notes"])
+        counted = None if done is None else self.checkpoints.load(notes["frequencies"])
         table, skip, first = _native.Frequencies(), 0, 0
         surveyor = Surveyor(recipe, self.settings.fields, table, self.threads)
         if done is not None and counted is not None:
-            notes = json.loads((done.schema.metadata or {})[b"notes"])
             table = _native.Frequencies.from_bytes(counted.column("bytes")[0].as_py())
             documents = Documents.of(done)
             if notes["complete"]:
@@ -250,7 +335,7 @@ class Flow:
                     source.restore(counts)
                 return documents, table, _fixed(len(documents), notes["first"])
             surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, documents)
-            skip, first = notes["batches"], notes["first"]
+            skip, first, self._table = notes["batches"], notes["first"], notes["frequencies"]
         saved, seen = time.monotonic(), 0
         for number, source in enumerate(sources):
             with stage("read", total=source.size, quiet=self.quiet) as advance:
@@ -274,13 +359,16 @@ class Flow:
     def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
         if self.work is None:
             return
-        # The table first: the survey is what says that both are there.
-        self.checkpoints.save(
-            "frequencies", pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())})
-        )
+        # The table first, under a name of its own: the survey says which table belongs to it.
+        name = f"frequencies-{surveyor.count}" if not notes["complete"] else "frequencies"
+        self.checkpoints.save(name, pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())}))
         documents = surveyor.documents().table()
+        notes = {**notes, "frequencies": name}
         metadata = {**(documents.schema.metadata or {}), b"notes": json.dumps(notes).encode()}
         self.checkpoints.save("survey", documents.replace_schema_metadata(metadata))
+        if self._table not in ("", name):
+            self.checkpoints.forget(self._table)
+        self._table = name
 
     def fingerprint(self, sources: Sequence[Source], scheme: Scheme, documents: Documents) -> Fingerprints:
         """The fingerprints of all documents."""
@@ -318,21 +406,31 @@ class Flow:
         some = Fingerprints(
             prints.words[same.document], bits=bits, valid=prints.valid[same.document], digest=prints.digest
         )
-        text = str(plan(some, radius, recall=recall, threads=self.threads))
+        text = plan(some, radius, recall=recall, threads=self.threads).choice
         done = self.checkpoints.load("candidates")
         if done is None:
             with stage("join", quiet=self.quiet) as advance:
                 pairs = join(some, radius, recall=recall, threads=self.threads)
                 advance(len(some), 0)
-            left, right = pairs.left.astype(np.int64), pairs.right.astype(np.int64)
-            wanted_pairs = same.comparable(left, right)
-            left, right = left[wanted_pairs], right[wanted_pairs]
-            distance = pairs.distance[wanted_pairs].astype(np.int32)
-            columns = {"left": left, "right": right, "distance": distance}
-            self.checkpoints.save("candidates", pa.table({name: pa.array(c) for name, c in columns.items()}))
-        else:
-            left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
-        return Candidates(left, right, distance, radius, text)
+            wanted_pairs = same.comparable(pairs.left, pairs.right)
+            one, other, apart = pairs.left, pairs.right, pairs.distance
+            if not wanted_pairs.all():
+                one, other, apart = one[wanted_pairs], other[wanted_pairs], apart[wanted_pairs]
+            near = _native.nearest_pairs(len(some), one, other, apart, NEIGHBOURS)
+            done = pa.table(
+                {
+                    "left": pa.array(one[near].astype(np.int64)),
+                    "right": pa.array(other[near].astype(np.int64)),
+                    "distance": pa.array(apart[near].astype(np.int32)),
+                }
+            )
+            cut = np.unique(np.concatenate([one[~near], other[~near]]))
+            done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
+            self.checkpoints.save("candidates", done)
+        crowded = np.zeros(len(some), dtype=bool)
+        crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
+        left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
+        return Candidates(left, right, distance, radius, text, some, crowded)
 
     def verify(
         self,
@@ -344,7 +442,7 @@ class Flow:
     ) -> Judged:
         """Every candidate pair that can decide something, measured; and who keeps whom."""
         if not self.measure.verifies:
-            verdicts = Judgements(len(found.left), None)
+            verdicts = Judgements(found, None)
             return self._stars(same, found, verdicts, documents)
         wanted = np.full(len(documents), -1, dtype=np.int64)
         needed = np.unique(np.concatenate([found.left, found.right]))
@@ -361,12 +459,8 @@ class Flow:
             if len(needed):
                 self._set_aside(sources, wanted, verifier)
             with stage("verify", quiet=self.quiet) as advance:
-                verifier.meet(found.left, found.right, found.distance)
-
-                def judge(rows: Rows) -> Verdicts:
-                    return verifier.judge(found.left[rows], found.right[rows])
-
-                judged = self._stars(same, found, Judgements(len(found.left), judge), documents)
+                verifier.meet(found.left, found.right)
+                judged = self._stars(same, found, Judgements(found, verifier.judge), documents)
                 advance(len(needed), 0)
         return judged
 
@@ -401,7 +495,10 @@ class Flow:
             lambda rows: verdicts.accepted(order[rows]),
             fixed=same.fixed[np.argsort(rank)] if same.fixed.any() else None,
         )
-        return _best_keepers(made, rank, order, found, same, verdicts)
+        keeper = np.argsort(rank)[made.keeper[rank]]
+        found = _absorb(keeper, rank, found, same, verdicts)
+        central = any(rule.name == "central" for rule in self.keep.rules)
+        return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
 
     def conclude(
         self,
@@ -411,11 +508,13 @@ class Flow:
         scheme: Scheme,
         prints: Fingerprints,
         same: Representatives,
-        found: Candidates,
         judged: Judged,
     ) -> Result:
         """Annotations, evidence, counts and guards."""
-        conclusion = Conclusion(documents, fixed, scheme, same, found, judged, self.keep, self.measure)
+        found = judged.found
+        conclusion = Conclusion(
+            documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
+        )
         trips = self._guards(documents, fixed, prints, conclusion)
         summary = {
             "documents": source.documents,
@@ -492,12 +591,12 @@ def check_guards(result: Result, report: str | None = None) -> None:
         )
 
 
-def run_key(settings: Settings, scheme: Scheme, inputs: Sequence[Any]) -> str:
+def run_key(settings: Settings, scheme: Scheme | None, inputs: Sequence[Any]) -> str:
     """What must be equal for the parts of one run to be used by another."""
     facts = {
         "version": __version__,
         "settings": asdict(settings),
-        "scheme": scheme.digest,
+        "scheme": scheme and scheme.digest,
         "inputs": list(inputs),
     }
     return hashlib.blake2b(
@@ -511,6 +610,29 @@ def _fixed(count: int, first: int) -> Flags:
     return fixed
 
 
+def _check_distinct(sources: Sequence[Source], documents: Documents, fixed: Flags) -> None:
+    """Raise if a document of the input has the id of a protected one: an id must mean one document."""
+    if not fixed.any():
+        return
+    first = int(fixed.argmax())
+    shared = pc.is_in(documents.ids[first:], value_set=documents.ids[:first])
+    if not pc.any(shared).as_py():
+        return
+    id = documents.ids[first:].filter(shared)[0].as_py()
+    places = []
+    for source in sources:
+        for batch in source:
+            row = pc.index(batch.ids, pa.scalar(id, pa.large_string())).as_py()
+            if row >= 0:
+                places.append(f"{batch.file!r} line {batch.places[row]}")
+                break
+    count = pc.sum(shared).as_py()
+    raise InvalidValue(
+        f"id {id!r} stands in the input ({places[0]}) and in what is protected ({places[1]}); "
+        f"{count:,} ids do: leave those documents out of one, or give them other ids"
+    )
+
+
 def _ids(ids: pa.LargeStringArray, rows: Rows) -> list[str]:
     found: list[str] = ids.take(pa.array(rows)).to_pylist()
     return found
@@ -520,7 +642,7 @@ def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Row
     """The names of the sources, and which one each document comes from."""
     if settings.source_field is None:
         return documents.files or [""], documents.file.astype(np.int64)
-    values = [str(value) for value in documents.column(settings.source_field)]
+    values = [label(value) or "(none)" for value in documents.column(settings.source_field)]
     names = sorted(set(values))
     codes = {name: code for code, name in enumerate(names)}
     return names, np.array([codes[value] for value in values], dtype=np.int64)
@@ -550,9 +672,9 @@ class Representatives:
         name = settings.within or settings.across
         codes = np.zeros(len(documents), dtype=np.int64)
         if name is not None:
-            seen: dict[str, int] = {}
+            seen: dict[str | None, int] = {}
             codes = np.array(
-                [seen.setdefault(str(value), len(seen)) for value in documents.column(name)], np.int64
+                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int64
             )
         order = _order(documents, keep, fixed, None)
         order = order[documents.informative[order]]
@@ -577,9 +699,9 @@ class Representatives:
             rank=np.arange(count),
         )
 
-    def comparable(self, left: Rows, right: Rows) -> Flags:
+    def comparable(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Flags:
         """Which pairs may be compared: of one source, or of two, as the user wants."""
-        wanted = ~(self.fixed[left] & self.fixed[right])
+        wanted: Flags = ~(self.fixed[left] & self.fixed[right])
         if self.within:
             wanted &= self.field[left] == self.field[right]
         if self.across:
@@ -613,26 +735,36 @@ def _order(
 class Judgements:
     """Verdicts on candidate pairs, each made once, when it is asked for."""
 
-    def __init__(self, count: int, judge: Callable[[Rows], Verdicts] | None) -> None:
+    def __init__(self, found: Candidates, judge: Callable[[Rows, Rows], Verdicts] | None) -> None:
         self._judge = judge
+        self._left, self._right = found.left, found.right
+        count = len(found.left)
         self.known = np.zeros(count, dtype=bool)
         self.yes = np.zeros(count, dtype=bool)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
+
+    def learn(self, found: Candidates) -> None:
+        """Take in pairs that were added at the end."""
+        more = len(found.left) - len(self._left)
+        self._left, self._right = found.left, found.right
+        for name in ("known", "yes", "reason", "measured"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
         missing = rows[~self.known[rows]]
         if self._judge is None:
             self.yes[missing] = True
-            self.known[missing] = True
-        for at in range(0, len(missing) if self._judge else 0, 8192):
-            part = missing[at : at + 8192]
-            assert self._judge is not None
-            verdicts = self._judge(part)
-            self.known[part], self.yes[part], self.reason[part] = True, verdicts.accepted, verdicts.reason
-            for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
-                self.measured[part, column] = np.rint(values * WHOLE)
+        else:
+            for at in range(0, len(missing), ROUND):
+                part = missing[at : at + ROUND]
+                verdicts = self._judge(self._left[part], self._right[part])
+                self.yes[part], self.reason[part] = verdicts.accepted, verdicts.reason
+                for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
+                    self.measured[part, column] = np.rint(values * WHOLE)
+        self.known[missing] = True
         return self.yes[rows]
 
 
@@ -644,22 +776,62 @@ class Judged:
     """For each text the one that stays for it."""
     pair: Rows
     """The candidate pair that says so, -1 for a keeper."""
+    found: Candidates
     known: Flags
     accepted: Flags
     reason: npt.NDArray[np.uint8]
     measured: npt.NDArray[np.uint16]
 
 
+def _absorb(
+    keeper: Rows, rank: Rows, found: Candidates, same: Representatives, verdicts: Judgements
+) -> Candidates:
+    """Let keepers in crowded places take what they are near to beyond their nearest candidates.
+
+    Changes *keeper*. A text that goes was measured against its new keeper; one that is not accepted
+    there stays, even where the text that kept it goes.
+    """
+    sizes = np.bincount(keeper, minlength=len(keeper))
+    hubs = np.flatnonzero(found.crowded & (sizes > 1) & (keeper == np.arange(len(keeper))))
+    for hub in hubs[np.argsort(rank[hubs])].tolist():
+        if keeper[hub] != hub:
+            continue
+        one = Fingerprints(found.prints.words[hub : hub + 1], bits=found.prints.bits)
+        near = join(one, found.radius, other=found.prints)
+        other = near.right.astype(np.int64)
+        wanted = (rank[keeper[other]] > rank[hub]) & ~same.fixed[other] & (other != hub)
+        wanted &= same.comparable(np.full(len(other), hub), other)
+        other, distance = other[wanted], near.distance[wanted].astype(np.int32)
+        if not len(other):
+            continue
+        first = len(found.left)
+        found = found.with_more(np.full(len(other), hub), other, distance)
+        verdicts.learn(found)
+        taken = other[verdicts.accepted(np.arange(first, len(found.left)))]
+        keeper[taken] = hub
+        lost = np.isin(keeper, taken) & (keeper != np.arange(len(keeper)))
+        keeper[lost] = np.flatnonzero(lost)
+    return found
+
+
 def _best_keepers(
-    made: Stars, rank: Rows, order: Rows, found: Candidates, same: Representatives, verdicts: Judgements
+    keeper: Rows, rank: Rows, found: Candidates, verdicts: Judgements, *, any_keeper: bool
 ) -> Judged:
-    """Every text that goes joins the most similar of the keepers that it is verified against."""
-    back = np.argsort(rank)
-    keeper = back[made.keeper[rank]]
+    """Every text that goes joins the most similar of the keepers that it is verified against.
+
+    Unless *any_keeper*, only of those before it in the keep order: what the rule prefers never goes for
+    what it does not.
+    """
     stays = keeper == np.arange(len(keeper))
     one, other = found.left, found.right
     # Pairs of one that stays and one that goes.
     rows = np.flatnonzero(stays[one] != stays[other])
+    if not any_keeper:
+        rows = rows[
+            np.where(
+                stays[one[rows]], rank[one[rows]] < rank[other[rows]], rank[other[rows]] < rank[one[rows]]
+            )
+        ]
     yes = rows[verdicts.accepted(rows)]
     goes = np.where(stays[one[yes]], other[yes], one[yes])
     keeps = np.where(stays[one[yes]], one[yes], other[yes])
@@ -671,7 +843,7 @@ def _best_keepers(
     pair = np.full(len(keeper), -1, dtype=np.int64)
     keeper[goes[chosen]] = keeps[chosen]
     pair[goes[chosen]] = yes[chosen]
-    return Judged(keeper, pair, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
+    return Judged(keeper, pair, found, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
 
 
 class Conclusion:
@@ -682,6 +854,7 @@ class Conclusion:
         documents: Documents,
         fixed: Flags,
         scheme: Scheme,
+        prints: Fingerprints,
         same: Representatives,
         found: Candidates,
         judged: Judged,
@@ -690,7 +863,7 @@ class Conclusion:
     ) -> None:
         self._documents, self._fixed, self._scheme = documents, fixed, scheme
         self._same, self._found, self._judged = same, found, judged
-        self._measure = measure
+        self._measure, self._prints = measure, prints
         count = len(documents)
         own = np.arange(count)
         text = same.of_document
@@ -714,18 +887,15 @@ class Conclusion:
 
     def _numbers(self, rows: Rows) -> tuple[Any, ...]:
         """Distance, three similarities and the rule of documents that go, each against its keeper."""
-        pair = self.pair[rows]
-        copies = pair < 0
-        safe = np.where(copies, 0, pair)
-        if len(self._found.left) == 0:
-            distance = np.zeros(len(rows), dtype=np.int32)
-            measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
-            reason = np.zeros(len(rows), dtype=np.uint8)
-        else:
-            distance = np.where(copies, 0, self._found.distance[safe]).astype(np.int32)
-            measured = np.where(copies[:, None], WHOLE, self._judged.measured[safe])
-            reason = self._judged.reason[safe]
-        rules = np.where(copies, IDENTICAL, self._rules(reason))
+        pair, content, keeper = self.pair[rows], self._documents.content, self.keeper[rows]
+        copies = (content[rows] == content[keeper]).all(axis=1)
+        # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
+        words = self._prints.words
+        distance = _COUNTS[(words[rows] ^ words[keeper]).view(np.uint16)].sum(axis=1, dtype=np.int32)
+        measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
+        measured[~copies] = self._judged.measured[pair[~copies]]
+        rules = np.full(len(rows), IDENTICAL, dtype=object)
+        rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured / WHOLE, rules
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:

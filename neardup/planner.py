@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from neardup import _native
-from neardup.pairs import Prints, arrays, as_prints, check_plan, check_radius, check_recall, check_threads
+from neardup.checks import check_share, check_threads
+from neardup.pairs import Prints, arrays, as_prints, check_plan, check_radius
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,9 @@ class Plan:
     seconds: float
     bytes: int
 
-    def __str__(self) -> str:
+    @property
+    def choice(self) -> str:
+        """What is done, without what it costs: the same on every machine."""
         exact = "exact" if self.recall == 1.0 else f"recall at least {self.recall:g}"
         lines = [
             f"{self.method}: {self.rows} fingerprints of {self.bits} bits, radius {self.radius}, {exact}"
@@ -43,8 +46,10 @@ class Plan:
                 f"  {self.tables} tables with keys of {self.key_bits} bits; two keys of the sample agree "
                 f"with probability {self.collision:.2g}"
             )
-        lines.append(f"  about {self.seconds:.3g} s and {self.bytes / 1e6:.0f} MB beside the input")
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.choice}\n  about {self.seconds:.3g} s and {self.bytes / 1e6:.0f} MB beside the input"
 
 
 def plan(
@@ -66,7 +71,8 @@ def plan(
     brute
     """
     left = as_prints(prints)
-    radius, recall, threads = check_radius(radius, left.bits), check_recall(recall), check_threads(threads)
+    radius, recall = check_radius(radius, left.bits), check_share("recall", recall)
+    threads = check_threads(threads)
     check_plan(plan, recall)
     rows = None if other is None else int(as_prints(other).valid.sum())
     found = _native.join_plan(*arrays(left), rows, left.bits, radius, recall, threads, plan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from neardup.errors import InvalidType, InvalidValue
+from neardup.checks import check_share
 
 
 def radius_for(similarity: float, recall: float, bits: int) -> int:
@@ -29,12 +29,3 @@ def radius_for(similarity: float, recall: float, bits: int) -> int:
         if found >= recall:
             return distance
     return bits
-
-
-def check_share(name: str, value: float) -> float:
-    """*value* if it is above 0 and at most 1."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidType(f"{name} must be a number, not {value!r}")
-    if not 0 < value <= 1:
-        raise InvalidValue(f"{name} must be above 0 and at most 1, not {value}")
-    return float(value)

@@ -16,6 +16,7 @@ import os
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,17 +117,23 @@ class Report:
 def write_report(report: Report, path: str | os.PathLike[str]) -> None:
     """Write the page; it appears only when it is complete. The same report gives the same bytes."""
     page = render_report(report).encode()
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite=True) as file:
         file.write(page)
+
+
+def render_page(template: str, styles: Sequence[str], **values: Any) -> str:
+    """A page from its template: everything escaped, and its styles named by digest for its policy."""
+    from markupsafe import Markup
+
+    folder = files("neardup") / "templates"
+    style = "\n".join((folder / name).read_text(encoding="utf-8").strip() for name in styles)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = _environment().get_template(template)
+    return page.render(style=Markup(style), style_digest=digest, **values).lstrip()
 
 
 def render_report(report: Report) -> str:
     """The page as text."""
-    from markupsafe import Markup
-
-    environment = _environment()
-    style = (files("neardup") / "templates" / "report.css").read_text(encoding="utf-8").strip()
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     accepted = sorted(
         (pair for pair in report.borderline if pair.accepted), key=lambda pair: (_known(pair), pair.other.id)
     )
@@ -135,9 +142,9 @@ def render_report(report: Report) -> str:
         key=lambda pair: (-_known(pair), pair.other.id),
     )
     losses = sorted(report.losses, key=lambda loss: (-_share(loss), loss.source))
-    page = environment.get_template("report.html").render(
-        style=Markup(style),
-        style_digest=digest,
+    return render_page(
+        "report.html",
+        ["report.css"],
         report=report,
         summary=report.summary,
         size_rows=size_rows(report.sizes),
@@ -151,8 +158,14 @@ def render_report(report: Report) -> str:
         losses_left=len(losses) - SOURCES,
         example_limit=EXAMPLES,
         manifest=manifest_text(report.manifest),
+        verified=_verified(report),
     )
-    return page.lstrip()
+
+
+def _verified(report: Report) -> bool:
+    """Whether the texts were compared, or fingerprints alone decided."""
+    settings = report.manifest.get("settings")
+    return not isinstance(settings, Mapping) or settings.get("verify") != "none"
 
 
 def _known(pair: PairView) -> float:
@@ -254,12 +267,14 @@ def similarity_chart(
     if not similarities:
         return None
     rows = sorted(similarities)
+    first = next((at for at, row in enumerate(rows) if row[2] or row[3]), 0)
+    rows = rows[max(0, first - 1) :]  # nothing is measured far below the threshold
     low, high = rows[0][0], rows[-1][1]
     span = (high - low) or 1.0
     bins = [(f"{start:.2f} to {end:.2f}", accepted, rejected) for start, end, accepted, rejected in rows]
-    every = max(1, math.ceil(len(rows) / 7))
-    ticks = [(at / len(rows) * 100, f"{rows[at][0]:.2f}") for at in range(0, len(rows), every)]
-    ticks.append((100.0, f"{high:.2f}"))
+    step = 0.1 if span <= 0.6 else 0.2
+    marks = [at * step for at in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+    ticks = [((at - low) / span * 100, f"{at:.1f}") for at in marks]
     inside = threshold is not None and low <= threshold <= high
     return _chart(bins, ticks, (threshold - low) / span * 100 if inside and threshold is not None else None)
 
@@ -352,6 +367,11 @@ def _marked(text: object, limit: int = 0) -> Markup:
             start = at + 1
     parts.append(escape(shown[start:]))
     return Markup("").join(parts)
+
+
+def _spelt(text: object) -> str:
+    """*text* with what cannot be seen spelt out, where no markup can stand."""
+    return "".join(f"[{ord(letter):04X}]" if is_unseen(letter) else letter for letter in str(text)[:200])
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,6 +476,7 @@ def _split(text: str) -> tuple[str, str]:
     return (bare, text[len(bare) :]) if bare else (text, "")
 
 
+@cache
 def _environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
@@ -473,6 +494,7 @@ def _environment() -> Environment:
         count=_count,
         figure=_figure,
         split=_split,
+        spelt=_spelt,
         number=lambda value: f"{value:.2f}",
     )
     environment.globals.update(percent=_percent)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
 from neardup.schemes import Scheme
-from neardup.sources import Source, id_path, open_source
+from neardup.sources import Source, open_source, path_id
 
 ANNOTATIONS: Final = "annotations.parquet"
 EVIDENCE: Final = "evidence.parquet"
@@ -43,16 +44,17 @@ COLUMNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file that a run read. *name* is the path as it was given; *modified* is known to newer runs only."""
+    """A file that a run read: its path as it was given, and what it was then (*modified* in nanoseconds)."""
 
-    name: str
+    path: str
     bytes: int | None
     sha256: str | None
     modified: int | None = None
 
     @property
-    def path(self) -> str:
-        return id_path(self.name)
+    def id(self) -> str:
+        """The id of the document that is the whole file."""
+        return path_id(self.path)
 
 
 class Run:
@@ -100,10 +102,12 @@ class Run:
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """The files that were read."""
-        rows = _rows(self.manifest.get("inputs"))
-        return tuple(
-            Input(row["name"], row.get("bytes"), row.get("sha256"), row.get("modified")) for row in rows
-        )
+        return _files(self.manifest.get("inputs"))
+
+    @cached_property
+    def protected(self) -> tuple[Input, ...]:
+        """The files of documents that stay whatever happens."""
+        return _files(self.manifest.get("protected"))
 
     def _table(self, name: str) -> pa.Table:
         path = os.path.join(self.path, name)
@@ -160,11 +164,13 @@ class Run:
 
     def source(self, inputs: Sequence[str] = ()) -> Source:
         """The documents of the run, read again: from its own inputs, or from *inputs*."""
-        given = list(inputs) or [one.path for one in self.inputs]
+        return self._open(list(inputs) or [one.path for one in self.inputs], named=bool(inputs))
+
+    def _open(self, given: list[str], *, named: bool) -> Source:
         if not given or "<stdin>" in given:
             raise RefusedInput("this run read standard input, which cannot be read again; name the inputs")
         missing = next((path for path in given if "://" not in path and not os.path.exists(path)), None)
-        if missing is not None and not inputs:
+        if missing is not None and not named:
             folder = self.manifest.get("folder")
             where = f" (it was made in {folder!r})" if folder else ""
             raise RefusedInput(f"{missing!r} is not here; go to the folder where the run was made{where}")
@@ -187,11 +193,12 @@ class Run:
         scheme = self._scheme()
         fitting = None
         if scheme.weights == "log-df" and scheme.digest != self.digest:
-            from neardup import _native
-
-            fitting = _native.Frequencies()
+            fitting = scheme.fit([]).frequencies
         found: dict[str, str] = {}
-        for batch in self.source(inputs):
+        sources = [self.source(inputs)]
+        if self.protected:
+            sources.append(self._open([one.path for one in self.protected], named=False))
+        for batch in chain.from_iterable(sources):
             if fitting is not None:
                 scheme.count(batch.texts, fitting)
             mask = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted), pa.large_string()))
@@ -248,6 +255,12 @@ def _rows(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         return []
     return [row for row in value if isinstance(row, dict) and isinstance(row.get("name"), str)]
+
+
+def _files(value: Any) -> tuple[Input, ...]:
+    return tuple(
+        Input(row["name"], row.get("bytes"), row.get("sha256"), row.get("modified")) for row in _rows(value)
+    )
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -355,7 +368,7 @@ def _pairs_apart(a: pa.Table, b: pa.Table) -> int:
 
 def _settings_apart(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change, ...]:
     found = []
-    for part in ("neardup", "scheme", "settings", "guards"):
+    for part in ("neardup", "scheme", "settings"):
         ours, theirs = (
             {part: one} if not isinstance(one, dict) else one for one in (a.get(part), b.get(part))
         )
@@ -367,7 +380,7 @@ def _settings_apart(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change,
 
 
 def _inputs_apart(a: Run, b: Run) -> tuple[Change, ...]:
-    ours, theirs = ({one.name: one.sha256 for one in run.inputs} for run in (a, b))
+    ours, theirs = ({one.path: one.sha256 for one in run.inputs} for run in (a, b))
     return tuple(
         Change(name, "sha256", ours.get(name), theirs.get(name))
         for name in sorted(ours.keys() | theirs.keys())

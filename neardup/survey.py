@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neardup import _native
 from neardup.schemes.model import Scheme, arrow_chunk
-from neardup.types import Batch
+from neardup.types import Batch, label
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,8 +137,5 @@ def _field(parts: list[Any]) -> pa.ChunkedArray:
     kinds = {part.type for part in parts}
     if len(kinds) <= 1:
         return pa.chunked_array(parts) if parts else pa.chunked_array([], pa.null())
-    texts = [
-        pa.array([None if value is None else str(value) for value in part.to_pylist()], pa.string())
-        for part in parts
-    ]
+    texts = [pa.array([label(value) for value in part.to_pylist()], pa.string()) for part in parts]
     return pa.chunked_array(texts, pa.string())

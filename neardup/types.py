@@ -62,3 +62,20 @@ class Bad:
     reason: str
     raw: bytes = b""
     length: int | None = None
+
+
+def label(value: Any) -> str | None:
+    """The text that names a value of a field: 7, 7.0 and "7" have one name, whatever column they come from.
+
+    >>> label(7), label(7.0), label(True), label(None)
+    ('7', '7', 'true', None)
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, dict | list):
+        import json
+
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return None if value is None else str(value)

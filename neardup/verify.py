@@ -8,7 +8,7 @@ ten-thousandths, rounded down.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ WHOLE: Final = 10_000
 NEIGHBOUR: Final = 6000
 SAME: Final = 9000
 # Nearest candidates of a document that are looked at as its neighbours.
-NEIGHBOURS: Final = 64
+NEIGHBOURS: Final = 32
 
 REASONS: Final = (
     "nearly identical",
@@ -161,12 +161,10 @@ class Verifier:
         """Set aside texts; *numbers* says whose they are, -1 where one is not wanted."""
         self._native.add(np.ascontiguousarray(numbers, dtype=np.int64), arrow_chunk(texts))
 
-    def meet(self, left: Rows, right: Rows, distance: npt.NDArray[Any]) -> None:
-        """Learn from all candidate pairs who is near whom."""
+    def meet(self, left: Rows, right: Rows) -> None:
+        """Learn from candidate pairs who is near whom."""
         if self._measure.rule is None or not len(left):
             return
-        rows = _nearest(left, right, distance)
-        left, right = left[rows], right[rows]
         parts = [
             self._native.measure(left[at : at + 4096], right[at : at + 4096], self._threads)[:, 0]
             for at in range(0, len(left), 4096)
@@ -175,32 +173,20 @@ class Verifier:
         near = plain >= NEIGHBOUR
         self._native.set_neighbours(left[near], right[near], plain[near], SAME)
 
-    def judge(self, left: Rows, right: Rows) -> Verdicts:
-        """Measure pairs and say which are accepted, and why."""
-        if self._measure.rule is not None:
-            rule = asdict(self._measure.rule)
+    def judge(self, left: Rows, right: Rows, measure: Measure | None = None) -> Verdicts:
+        """Measure pairs and say which are accepted, and why; by another *measure*, if one is given."""
+        measure = measure or self._measure
+        if measure.rule is not None:
+            rule = asdict(measure.rule)
             reason, *values = self._native.judge(left, right, rule, self._threads)
             return Verdicts(reason < ACCEPTING, reason, *(value / WHOLE for value in values))
         found = self._native.measure(left, right, self._threads).astype(np.float64)
         plain, common, rare, shared, one, other = found.T
-        whole = one + other - shared if self._measure.name == "jaccard" else np.minimum(one, other)
-        accepted = shared >= self._measure.threshold * np.maximum(whole, 1)
+        whole = one + other - shared if measure.name == "jaccard" else np.minimum(one, other)
+        accepted = shared >= measure.threshold * np.maximum(whole, 1)
         reason = np.where(accepted, REASONS.index("revision"), REASONS.index("too different"))
         return Verdicts(accepted, reason.astype(np.uint8), plain / WHOLE, common / WHOLE, rare / WHOLE)
 
     def text(self, document: int) -> str:
         """The text of a document, as it was set aside."""
         return self._native.text(document)
-
-
-def _nearest(left: Rows, right: Rows, distance: npt.NDArray[Any]) -> Rows:
-    """The pairs that are among the nearest of either document."""
-    if len(left) == 0:
-        return np.zeros(0, dtype=np.int64)
-    wanted = np.zeros(len(left), dtype=bool)
-    for one, other in ((left, right), (right, left)):
-        order = np.lexsort([other, distance, one])
-        sorted_one = one[order]
-        begin = np.searchsorted(sorted_one, sorted_one, side="left")
-        wanted[order[np.arange(len(order)) - begin < NEIGHBOURS]] = True
-    return np.flatnonzero(wanted)

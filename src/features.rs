@@ -4,6 +4,10 @@
 //! has a number; the hash of a feature depends on it, so that the word `cafe` and the four
 //! characters `cafe` are two features.
 
+use std::ops::Range;
+
+#[cfg(target_arch = "x86_64")]
+use crate::avx512::Avx512;
 use crate::mix::PADDING;
 use crate::unicode::{CJK, Table};
 
@@ -16,6 +20,9 @@ pub enum Features {
     /// Words, CJK characters, pairs of CJK characters, and runs of n other characters.
     Mixed(usize),
 }
+
+/// No CJK character begins with a lower byte.
+const CJK_LEAD: u8 = 0xe3;
 
 pub const PLAIN: u8 = 0;
 pub const WORD: u8 = 1;
@@ -36,28 +43,41 @@ impl Features {
     }
 
     /// Cut *text* (normalised, without padding) into *parts*; pads it, and may write behind it.
-    pub fn cut(self, text: &mut Vec<u8>, ascii: bool, parts: &mut Parts) {
+    /// Runs of bytes of an ASCII text get offsets only if they must be *listed*.
+    pub fn cut(self, text: &mut Vec<u8>, ascii: bool, listed: bool, parts: &mut Parts) {
         parts.clear();
         let length = text.len();
         match self {
-            Features::Chars(n) => {
-                characters(text, ascii, 0..length, n, parts);
-                parts.close(PLAIN);
-            }
+            Features::Chars(n) => all_characters(text, ascii, listed, n, PLAIN, parts),
             Features::Words(n) => {
                 words(text, 0..length, n, parts);
                 parts.close(PLAIN);
             }
-            Features::Mixed(n) if ascii => {
+            Features::Mixed(n) if ascii || text.iter().all(|byte| *byte < CJK_LEAD) => {
                 words(text, 0..length, 1, parts);
                 parts.close(WORD);
-                characters(text, true, 0..length, n, parts);
-                parts.close(CHARS);
+                all_characters(text, ascii, listed, n, CHARS, parts);
             }
             Features::Mixed(n) => mixed(text, n, parts),
         }
         text.resize(text.len() + PADDING, 0);
     }
+}
+
+fn all_characters(text: &[u8], ascii: bool, listed: bool, n: usize, kind: u8, parts: &mut Parts) {
+    if ascii && !listed && text.len() >= n {
+        parts.windows = Some(Windows { kind, width: n, count: text.len() - n + 1 });
+    } else {
+        characters(text, ascii, 0..text.len(), n, parts);
+        parts.close(kind);
+    }
+}
+
+/// Every run of *width* bytes from the beginning of the text, *count* of them.
+pub struct Windows {
+    pub kind: u8,
+    pub width: usize,
+    pub count: usize,
 }
 
 /// The offsets of the features of one text, kind after kind.
@@ -66,7 +86,9 @@ pub struct Parts {
     pub starts: Vec<u32>,
     pub ends: Vec<u32>,
     /// Where each kind begins and ends in the two above.
-    pub kinds: Vec<(u8, std::ops::Range<usize>)>,
+    pub kinds: Vec<(u8, Range<usize>)>,
+    /// The last kind, where its offsets need not be written down.
+    pub windows: Option<Windows>,
     edges: Vec<u32>,
 }
 
@@ -75,6 +97,12 @@ impl Parts {
         self.starts.clear();
         self.ends.clear();
         self.kinds.clear();
+        self.windows = None;
+    }
+
+    /// How many features there are.
+    pub fn count(&self) -> usize {
+        self.starts.len() + self.windows.as_ref().map_or(0, |windows| windows.count)
     }
 
     fn push(&mut self, start: usize, end: usize) {
@@ -101,7 +129,7 @@ impl Parts {
     }
 }
 
-fn characters(text: &[u8], ascii: bool, range: std::ops::Range<usize>, n: usize, parts: &mut Parts) {
+fn characters(text: &[u8], ascii: bool, range: Range<usize>, n: usize, parts: &mut Parts) {
     if range.is_empty() {
         return;
     }
@@ -109,37 +137,45 @@ fn characters(text: &[u8], ascii: bool, range: std::ops::Range<usize>, n: usize,
     if ascii {
         parts.edges.extend(range.start as u32..=range.end as u32);
     } else {
-        let begins = |at: &usize| text[*at] & 0xc0 != 0x80;
-        let edges = range.clone().filter(begins).map(|at| at as u32);
-        parts.edges.extend(edges);
+        character_starts(text, range.clone(), &mut parts.edges);
         parts.edges.push(range.end as u32);
     }
     parts.windows(n);
 }
 
-fn words(text: &[u8], range: std::ops::Range<usize>, n: usize, parts: &mut Parts) {
+/// Append the offsets of the first bytes of characters.
+fn character_starts(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.characters(&text[range.clone()], range.start as u32, out);
+    }
+    out.extend(range.filter(|at| text[*at] & 0xc0 != 0x80).map(|at| at as u32));
+}
+
+/// Append the offsets of spaces.
+fn spaces(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.spaces(&text[range.clone()], range.start as u32, out);
+    }
+    out.extend(range.filter(|at| text[*at] == b' ').map(|at| at as u32));
+}
+
+fn words(text: &[u8], range: Range<usize>, n: usize, parts: &mut Parts) {
     if range.is_empty() {
         return;
     }
     // Between two spaces stands a word; a run of words is cut from the text in one piece.
-    let first = parts.starts.len();
-    let mut start = range.start;
-    for at in range.clone() {
-        if text[at] == b' ' {
-            parts.push(start, at);
-            start = at + 1;
-        }
-    }
-    parts.push(start, range.end);
-    let count = parts.starts.len() - first;
+    parts.edges.clear();
+    spaces(text, range.clone(), &mut parts.edges);
+    let count = parts.edges.len() + 1;
     if count <= n {
-        let end = parts.ends.last().copied().unwrap_or_default();
-        parts.starts.truncate(first + 1);
-        parts.ends.truncate(first);
-        parts.ends.push(end);
-    } else if n > 1 {
-        parts.ends.drain(first..first + n - 1);
-        parts.starts.truncate(first + count - n + 1);
+        parts.push(range.start, range.end);
+    } else {
+        parts.starts.push(range.start as u32);
+        parts.starts.extend(parts.edges[..count - n].iter().map(|space| space + 1));
+        parts.ends.extend_from_slice(&parts.edges[n - 1..]);
+        parts.ends.push(range.end as u32);
     }
 }
 
@@ -149,10 +185,10 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     let table = Table::get();
     let length = text.len();
     let mut cjk: Vec<u8> = Vec::new();
-    let mut other: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut other: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     // A normalised text is UTF-8 by construction.
-    for (at, letter) in std::str::from_utf8(text).unwrap_or_default().char_indices() {
+    for (at, letter) in simdutf8::basic::from_utf8(text).unwrap_or_default().char_indices() {
         if table.entry(letter as u32) & CJK != 0 {
             if start < at {
                 other.push(start..at);
@@ -188,7 +224,7 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     parts.close(CHARS);
 }
 
-fn split_words(text: &[u8], range: std::ops::Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
+fn split_words(text: &[u8], range: Range<usize>) -> impl Iterator<Item = (usize, usize)> + '_ {
     let end = range.end;
     let mut at = range.start;
     std::iter::from_fn(move || {
@@ -210,7 +246,7 @@ mod tests {
     fn cut(features: Features, text: &str) -> Vec<(u8, String)> {
         let mut buffer = text.as_bytes().to_vec();
         let mut parts = Parts::default();
-        features.cut(&mut buffer, text.is_ascii(), &mut parts);
+        features.cut(&mut buffer, text.is_ascii(), true, &mut parts);
         let mut found = Vec::new();
         for (kind, range) in &parts.kinds {
             for at in range.clone() {

@@ -77,7 +77,7 @@ impl Foreign {
 /// show its lowest bit at the even places and its complement at the odd ones.
 pub fn slip(hash: u64) -> u64 {
     const LOWEST: u64 = 0x0101_0101_0101_0101;
-    (hash & LOWEST) * 0x55 | (!hash & LOWEST) * 0xaa
+    ((hash & LOWEST) * 0x55) | ((!hash & LOWEST) * 0xaa)
 }
 
 fn fnv1_64(units: impl Iterator<Item = u64>) -> u64 {

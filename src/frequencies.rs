@@ -7,7 +7,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use crate::avx512::Avx512;
 use crate::mix;
+use crate::simd;
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
 /// A bound that no machine reaches, below which no size overflows.
@@ -271,49 +274,102 @@ impl Frequencies {
     pub fn freeze(&self) -> Frozen {
         let lookup = match &self.sketch {
             Some(cells) => Lookup::Sketch(cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect()),
-            None => Lookup::Exact(ExactTable::new(&self.entries())),
+            None => Lookup::Exact(ExactTable::new(&self.entries(), knee_of(self.documents()))),
         };
         Frozen::new(self.documents(), lookup)
     }
 }
 
-/// Only features that two documents share: all others weigh nothing.
+/// Only features that two documents share: all others weigh nothing. A look-up reads one line
+/// of the cache.
 struct ExactTable {
-    keys: Vec<u64>,
-    counts: Vec<u32>,
-    shift: u32,
+    buckets: Vec<Bucket>,
+}
+
+pub const SLOTS: usize = 5;
+/// How many features ahead memory is asked for.
+pub const AHEAD: usize = 16;
+/// Bits of `Bucket::facts` for each place.
+const CLASS: usize = 4;
+/// In `Bucket::facts`: some that belong here stand in the next one.
+const MORE: u32 = 1 << 31;
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Default)]
+pub struct Bucket {
+    keys: [u64; SLOTS],
+    counts: [u32; SLOTS],
+    /// `CLASS` bits for each place (its row of `DISCOUNT`), and `MORE`.
+    facts: u32,
+}
+
+impl Bucket {
+    /// The row of `DISCOUNT` of the key at *place*.
+    #[inline(always)]
+    pub fn class(&self, place: usize) -> usize {
+        (self.facts >> (CLASS * place)) as usize & ((1 << CLASS) - 1)
+    }
+
+    /// Whether some keys that belong here stand in the next one.
+    #[inline(always)]
+    pub fn overflows(&self) -> bool {
+        self.facts & MORE != 0
+    }
+}
+
+/// Where a key belongs among *buckets*.
+#[inline(always)]
+pub fn home(buckets: usize, key: u64) -> usize {
+    (u128::from(key) * buckets as u128 >> 64) as usize
 }
 
 impl ExactTable {
-    fn new(entries: &[(u64, u32)]) -> ExactTable {
+    fn new(entries: &[(u64, u32)], knee: u32) -> ExactTable {
         let shared = entries.iter().filter(|entry| entry.1 >= 2);
-        let size = (shared.clone().count() * 2).next_power_of_two().max(2);
-        let shift = 64 - size.trailing_zeros();
-        let mut table = ExactTable { keys: vec![0; size], counts: vec![0; size], shift };
+        // Three of five places taken: seldom is one full.
+        let size = shared.clone().count() / 3 + 1;
+        let mut table = ExactTable { buckets: vec![Bucket::default(); size] };
         for &(key, count) in shared {
-            let mut at = (key >> shift) as usize;
-            while table.keys[at] != 0 {
-                at = (at + 1) & (size - 1);
+            let mut at = home(size, key);
+            loop {
+                let bucket = &mut table.buckets[at];
+                if let Some(free) = bucket.keys.iter().position(|key| *key == 0) {
+                    bucket.keys[free] = key;
+                    bucket.counts[free] = count;
+                    let class = doublings(count, knee).min(UNWEIGHED);
+                    bucket.facts |= (class as u32) << (CLASS * free);
+                    break;
+                }
+                bucket.facts |= MORE;
+                at = (at + 1) % size;
             }
-            table.keys[at] = key;
-            table.counts[at] = count;
         }
         table
     }
 
+    fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let all = self.buckets.iter().flat_map(|bucket| bucket.keys.into_iter().zip(bucket.counts));
+        all.filter(|(key, _)| *key != 0)
+    }
+
+    /// The bucket and the place of a key.
     #[inline(always)]
-    fn get(&self, key: u64) -> u32 {
-        let mask = self.keys.len() - 1;
-        let mut at = (key >> self.shift) as usize;
+    fn find(&self, key: u64) -> Option<(&Bucket, usize)> {
+        let mut at = home(self.buckets.len(), key);
         loop {
-            let found = self.keys[at];
-            if found == key {
-                return self.counts[at];
+            let bucket = &self.buckets[at];
+            // All places are looked at: no branch that depends on which one it is.
+            let mut places = 0u32;
+            for (place, other) in bucket.keys.iter().enumerate() {
+                places |= u32::from(*other == key) << place;
             }
-            if found == 0 {
-                return 0;
+            if places != 0 {
+                return Some((bucket, places.trailing_zeros() as usize));
             }
-            at = (at + 1) & mask;
+            if !bucket.overflows() {
+                return None;
+            }
+            at = (at + 1) % self.buckets.len();
         }
     }
 }
@@ -333,22 +389,27 @@ pub struct Frozen {
 }
 
 /// 32 x 2^(-j/2): the weight of a feature that is j doublings above the knee.
-const DISCOUNT: [u32; 12] = [32, 23, 16, 11, 8, 6, 4, 3, 2, 1, 1, 1];
+const DISCOUNT: [u32; 16] = [32, 23, 16, 11, 8, 6, 4, 3, 2, 1, 1, 1, 0, 0, 0, 0];
+/// The first row of `DISCOUNT` without weight.
+pub const UNWEIGHED: usize = 12;
+
+/// Up to which frequency a feature of so many documents is rare.
+fn knee_of(documents: u64) -> u32 {
+    (documents.isqrt() / 3).clamp(16, u64::from(u32::MAX)) as u32
+}
 
 impl Frozen {
     fn new(documents: u64, lookup: Lookup) -> Frozen {
-        let knee = (documents.isqrt() / 3).clamp(16, u64::from(u32::MAX)) as u32;
+        let knee = knee_of(documents);
         let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
         let digest = match &lookup {
             // A sum, so that the order of the table does not matter.
-            Lookup::Exact(table) => {
-                table.keys.iter().zip(&table.counts).filter(|(key, _)| **key != 0).fold(head, |sum, (key, count)| {
-                    let mut entry = [0; 12];
-                    entry[..8].copy_from_slice(&key.to_le_bytes());
-                    entry[8..].copy_from_slice(&count.to_le_bytes());
-                    sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
-                })
-            }
+            Lookup::Exact(table) => table.entries().fold(head, |sum, (key, count)| {
+                let mut entry = [0; 12];
+                entry[..8].copy_from_slice(&key.to_le_bytes());
+                entry[8..].copy_from_slice(&count.to_le_bytes());
+                sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
+            }),
             Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
                 sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
             }),
@@ -365,7 +426,7 @@ impl Frozen {
     pub fn get(&self, hash: u64) -> u32 {
         let key = key_of(hash);
         match &self.lookup {
-            Lookup::Exact(table) => table.get(key),
+            Lookup::Exact(table) => table.find(key).map_or(0, |(bucket, place)| bucket.counts[place]),
             Lookup::Sketch(cells) => {
                 let width = cells.len() / ROWS;
                 (0..ROWS).map(|row| cells[Frequencies::cell(row, width, key)]).min().unwrap_or(0)
@@ -373,14 +434,48 @@ impl Frozen {
         }
     }
 
+    /// Append the weights of features. Their places in memory are asked for ahead of their use.
+    pub fn weights(&self, hashes: impl Iterator<Item = u64> + Clone, out: &mut Vec<u32>) {
+        #[cfg(target_arch = "x86_64")]
+        if let Lookup::Exact(table) = &self.lookup
+            && let Some(cpu) = Avx512::in_force()
+        {
+            return cpu.classes(&table.buckets, hashes.map(key_of), |class| out.push(DISCOUNT[class]));
+        }
+        let mut ahead = hashes.clone().skip(AHEAD);
+        for hash in hashes {
+            if let Some(later) = ahead.next() {
+                self.prefetch(later);
+            }
+            out.push(self.weight(hash));
+        }
+    }
+
+    /// Say that the feature will be asked for soon.
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        match &self.lookup {
+            Lookup::Exact(table) => simd::prefetch(&table.buckets[home(table.buckets.len(), key_of(hash))]),
+            Lookup::Sketch(cells) => {
+                let width = cells.len() / ROWS;
+                for row in 0..ROWS {
+                    simd::prefetch(&cells[Frequencies::cell(row, width, key_of(hash))]);
+                }
+            }
+        }
+    }
+
     /// How much the feature counts in a fingerprint: 32 if rare, less if common, 0 if nobody shares it.
     #[inline(always)]
     pub fn weight(&self, hash: u64) -> u32 {
+        if let Lookup::Exact(table) = &self.lookup {
+            return table.find(key_of(hash)).map_or(0, |(bucket, place)| DISCOUNT[bucket.class(place)]);
+        }
         let frequency = self.get(hash);
         if frequency < 2 {
             return 0;
         }
-        DISCOUNT.get(doublings(frequency, self.knee)).copied().unwrap_or(0)
+        DISCOUNT[doublings(frequency, self.knee).min(UNWEIGHED)]
     }
 }
 

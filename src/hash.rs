@@ -59,6 +59,18 @@ impl Hash {
         }
     }
 
+    /// The whole digest as a number, its first byte the lowest; only for some of at most 128 bits.
+    pub fn short(self) -> Option<fn(&[u8]) -> u128> {
+        Some(match self {
+            Hash::Fnv1a64 => |data| u128::from(fnv1a64(data.iter().map(|byte| u64::from(*byte)))),
+            Hash::Xxh64 => |data| u128::from(xxhash_rust::xxh64::xxh64(data, 0)),
+            Hash::Xxh3x128 => xxhash_rust::xxh3::xxh3_128,
+            Hash::Murmur3x128 => murmur3_x64_128,
+            Hash::Md5 => |data| u128::from_le_bytes(md5::Md5::digest(data).into()),
+            _ => return None,
+        })
+    }
+
     /// Fill *out* with the first bytes of the digest; *out* is no longer than the digest.
     pub fn digest(self, data: &[u8], out: &mut [u8]) {
         match self {

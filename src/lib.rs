@@ -5,8 +5,12 @@
 // Tests of the kernels build without Python, and then nobody calls most of them.
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 #[cfg(feature = "python")]
 mod bindings;
+#[cfg(target_arch = "x86_64")]
+mod bytes;
 mod cluster;
 mod column;
 mod distance;
@@ -22,6 +26,7 @@ mod index_file;
 mod join;
 mod keys;
 mod mix;
+mod nearest;
 mod normalize;
 mod parallel;
 mod plan;

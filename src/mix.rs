@@ -9,6 +9,9 @@
 //! word j = finish(hash + STREAM * j), word 0 = hash
 //! ```
 
+#[cfg(target_arch = "x86_64")]
+use crate::avx512::Avx512;
+
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const STREAM: u64 = 0xd1b5_4a32_d192_ed03;
 pub const FIRST: u64 = 0xbf58_476d_1ce4_e5b9;
@@ -29,6 +32,19 @@ pub fn finish(mut x: u64) -> u64 {
 #[inline(always)]
 pub fn word(hash: u64, j: usize) -> u64 {
     if j == 0 { hash } else { finish(hash.wrapping_add(STREAM.wrapping_mul(j as u64))) }
+}
+
+/// Word *j* of each of the digests whose word 0 is in *hashes*.
+pub fn words(hashes: &[u64], j: usize, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force()
+        && j > 0
+    {
+        return cpu.words(hashes, STREAM.wrapping_mul(j as u64), out);
+    }
+    for (out, hash) in out.iter_mut().zip(hashes) {
+        *out = word(*hash, j);
+    }
 }
 
 /// The hash of `text[start..end]`; *text* has `PADDING` bytes behind *end*.
@@ -59,13 +75,35 @@ pub fn hash(data: &[u8], seed: u64) -> u64 {
 
 /// The hashes of the parts `text[starts[i]..ends[i]]`, one after the other into *out*.
 pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.hash_parts(text, starts, ends, seed, out);
+    }
+    hash_parts_plain(text, starts, ends, seed, out);
+}
+
+fn hash_parts_plain(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
     for ((start, end), hash) in starts.iter().zip(ends).zip(out) {
         *hash = hash_part(text, *start as usize, *end as usize, seed);
     }
 }
 
-/// The hashes of every run of *width* (1 to 8) bytes of `text[from..]`, as many as *out* holds.
+/// The hashes of every run of *width* bytes of `text[from..]`, as many as *out* holds.
 pub fn hash_windows(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.hash_windows(text, from, width, seed, out);
+    }
+    hash_windows_plain(text, from, width, seed, out);
+}
+
+fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+    if width > 8 {
+        for (at, hash) in out.iter_mut().enumerate() {
+            *hash = hash_part(text, from + at, from + at + width, seed);
+        }
+        return;
+    }
     let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
     let x = seed.wrapping_add(GAMMA.wrapping_mul(width as u64));
     for (at, hash) in out.iter_mut().enumerate() {

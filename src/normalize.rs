@@ -4,8 +4,14 @@
 //! takes a short way; other text one pass over the code-point table; only text that NFKC
 //! would change in more than single letters goes through NFKC itself.
 
+use std::ops::Range;
+
 use unicode_normalization::UnicodeNormalization;
 
+#[cfg(target_arch = "x86_64")]
+use crate::avx512::{Avx512, State};
+#[cfg(target_arch = "x86_64")]
+use crate::bytes::{Rules, Tables};
 use crate::unicode::{self, CJK, FORMAT, MARK, SPECIAL, Table, UNSTABLE, WORD};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +46,17 @@ impl Normalization {
     /// Replace *out* by the normalised form of *text*; whether it is ASCII.
     pub fn apply(self, text: &str, out: &mut Vec<u8>) -> bool {
         out.clear();
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Avx512::in_force()
+            && let Some(ascii) = self.apply_avx512(cpu, text, out)
+        {
+            return ascii;
+        }
+        self.apply_plain(text, out)
+    }
+
+    fn apply_plain(self, text: &str, out: &mut Vec<u8>) -> bool {
+        out.clear();
         out.reserve(text.len() + 16);
         let ascii = text.is_ascii();
         match (self, ascii) {
@@ -47,25 +64,19 @@ impl Normalization {
             (Normalization::Lower, true) => {
                 out.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             }
-            (Normalization::Lower, false) => lowercase(text, |code, _| push(out, code)),
             (Normalization::Text | Normalization::UnicodeWords, true) => ascii_words(text.as_bytes(), out),
             (Normalization::Text, false) => {
-                if !stable_words(text, out) {
-                    let table = Table::get();
-                    let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
-                    let composed: String = text.chars().filter(visible).nfkc().collect();
-                    out.clear();
-                    words(&composed, out, false);
+                let mut walk = Walk::default();
+                if !walk.stable_words(text, 0..text.len(), out) {
+                    composed_words(text, out);
                 }
+                drop_last_space(out);
             }
             (Normalization::WordChars, true) => {
                 out.extend(text.bytes().filter(is_word_byte).map(|byte| byte.to_ascii_lowercase()));
             }
-            (Normalization::WordChars, false) => lowercase(text, |code, entry| {
-                if entry & WORD != 0 {
-                    push(out, code);
-                }
-            }),
+            (Normalization::Lower, false) => lower(text, 0..text.len(), out),
+            (Normalization::WordChars, false) => word_chars(text, 0..text.len(), out),
             (Normalization::AsciiWords, true) => {
                 ascii_words(text.as_bytes(), out);
                 drop_single_letters(out);
@@ -73,13 +84,72 @@ impl Normalization {
             (Normalization::AsciiWords, false) => {
                 // Some letters outside ASCII have a lower case within (the Kelvin sign).
                 let mut lower = Vec::with_capacity(text.len());
-                lowercase(text, |code, _| push(&mut lower, code));
+                Normalization::Lower.apply(text, &mut lower);
                 ascii_words(&lower, out);
                 drop_single_letters(out);
             }
             (Normalization::UnicodeWords, false) => words(text, out, true),
         }
         ascii || out.is_ascii()
+    }
+
+    /// As `apply`, 64 bytes at a time; None, with *out* unusable, where there is no such way.
+    #[cfg(target_arch = "x86_64")]
+    fn apply_avx512(self, cpu: Avx512, text: &str, out: &mut Vec<u8>) -> Option<bool> {
+        let rules = match self {
+            Normalization::None => return None,
+            Normalization::Lower => Rules::Lower,
+            Normalization::WordChars => Rules::WordChars,
+            Normalization::Text | Normalization::AsciiWords | Normalization::UnicodeWords => Rules::Text,
+        };
+        let bytes = text.as_bytes();
+        let mut state = State::default();
+        let mut whole = cpu.normalize(rules, bytes, None, &mut state, out);
+        if !whole && matches!(self, Normalization::AsciiWords | Normalization::UnicodeWords) {
+            return None;
+        }
+        let mut walk = Walk::default();
+        let mut walked_to = 0;
+        while !whole {
+            whole = cpu.normalize(rules, bytes, Some(Tables::get(rules)), &mut state, out);
+            if whole {
+                break;
+            }
+            let begin = out.len();
+            let range = state.at..state.slow_end;
+            match rules {
+                Rules::Lower => lower(text, range, out),
+                Rules::WordChars => word_chars(text, range, out),
+                Rules::Text => {
+                    if state.at > walked_to {
+                        walk.last_class = 0;
+                    }
+                    walk.in_word = state.in_word;
+                    if !walk.stable_words(text, range, out) {
+                        composed_words(text, out);
+                        drop_last_space(out);
+                        return Some(out.is_ascii());
+                    }
+                    state.in_word = walk.in_word;
+                    walked_to = state.slow_end;
+                }
+            }
+            state.high |= !out[begin..].is_ascii();
+            state.at = state.slow_end;
+        }
+        if rules == Rules::Text {
+            drop_last_space(out);
+        }
+        if self == Normalization::AsciiWords {
+            drop_single_letters(out);
+        }
+        Some(!state.high)
+    }
+}
+
+fn drop_last_space(out: &mut Vec<u8>) {
+    if out.last() == Some(&b' ') {
+        out.pop();
     }
 }
 
@@ -111,9 +181,7 @@ fn ascii_words(text: &[u8], out: &mut Vec<u8>) {
         }
         in_word = word;
     }
-    if out.last() == Some(&b' ') {
-        out.pop();
-    }
+    drop_last_space(out);
 }
 
 /// Remove words of one letter from words with one space between them.
@@ -135,17 +203,32 @@ fn drop_single_letters(out: &mut Vec<u8>) {
     out.truncate(kept);
 }
 
-/// Call *emit* with every code point of the lower-case form of *text* and its table entry.
+/// Append the lower case of a range of *text*.
+fn lower(text: &str, range: Range<usize>, out: &mut Vec<u8>) {
+    lowercase(text, range, |code, _| push(out, code));
+}
+
+/// Append the word characters of the lower case of a range of *text*.
+fn word_chars(text: &str, range: Range<usize>, out: &mut Vec<u8>) {
+    lowercase(text, range, |code, entry| {
+        if entry & WORD != 0 {
+            push(out, code);
+        }
+    });
+}
+
+/// Call *emit* with every code point of the lower-case form of a range of *text* and its entry.
 #[inline(always)]
-fn lowercase(text: &str, mut emit: impl FnMut(u32, u32)) {
+fn lowercase(text: &str, range: Range<usize>, mut emit: impl FnMut(u32, u32)) {
     let table = Table::get();
-    for (at, letter) in text.char_indices() {
+    let begin = range.start;
+    for (at, letter) in text[range].char_indices() {
         let code = letter as u32;
         let entry = table.entry(code);
         if entry & SPECIAL == 0 {
             emit(unicode::lower(code, entry), entry);
         } else {
-            special_lower(table, text, at, letter, |code| emit(code, table.entry(code)));
+            special_lower(table, text, begin + at, letter, |code| emit(code, table.entry(code)));
         }
     }
 }
@@ -166,7 +249,7 @@ fn special_lower(table: &Table, text: &str, at: usize, letter: char, mut emit: i
 fn words(text: &str, out: &mut Vec<u8>, spread: bool) {
     let mut in_word = false;
     let mut in_cjk = false;
-    lowercase(text, |code, entry| {
+    lowercase(text, 0..text.len(), |code, entry| {
         let word = entry & WORD != 0 || (entry & MARK != 0 && in_word);
         if word {
             let cjk = spread && entry & CJK != 0;
@@ -180,41 +263,53 @@ fn words(text: &str, out: &mut Vec<u8>, spread: bool) {
         }
         in_word = word;
     });
-    if out.last() == Some(&b' ') {
-        out.pop();
-    }
+    drop_last_space(out);
 }
 
-/// The `Text` form of text that needs no composing; false, with *out* unusable, where it does.
-fn stable_words(text: &str, out: &mut Vec<u8>) -> bool {
+/// Replace *out* by the `Text` form of *text*, by way of NFKC.
+fn composed_words(text: &str, out: &mut Vec<u8>) {
     let table = Table::get();
-    let mut in_word = false;
-    let mut last_class = 0;
-    for (at, letter) in text.char_indices() {
-        let code = letter as u32;
-        let entry = table.entry(code);
-        let class = unicode::class(entry);
-        if entry & UNSTABLE != 0 || (class != 0 && class < last_class) {
-            return false;
+    let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
+    let composed: String = text.chars().filter(visible).nfkc().collect();
+    out.clear();
+    words(&composed, out, false);
+}
+
+/// What must be known of the characters before, to go on behind them.
+#[derive(Default)]
+struct Walk {
+    in_word: bool,
+    last_class: u32,
+}
+
+impl Walk {
+    /// Append the `Text` form of a range of text that needs no composing; false where it does.
+    fn stable_words(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u8>) -> bool {
+        let table = Table::get();
+        let begin = range.start;
+        for (at, letter) in text[range].char_indices() {
+            let code = letter as u32;
+            let entry = table.entry(code);
+            let class = unicode::class(entry);
+            if entry & UNSTABLE != 0 || (class != 0 && class < self.last_class) {
+                return false;
+            }
+            if entry & FORMAT != 0 {
+                continue;
+            }
+            self.last_class = class;
+            let word = entry & WORD != 0 || (entry & MARK != 0 && self.in_word);
+            if word && entry & SPECIAL == 0 {
+                push(out, unicode::lower_stable(code, entry));
+            } else if word {
+                special_lower(table, text, begin + at, letter, |code| push(out, code));
+            } else if self.in_word {
+                out.push(b' ');
+            }
+            self.in_word = word;
         }
-        if entry & FORMAT != 0 {
-            continue;
-        }
-        last_class = class;
-        let word = entry & WORD != 0 || (entry & MARK != 0 && in_word);
-        if word && entry & SPECIAL == 0 {
-            push(out, unicode::lower_stable(code, entry));
-        } else if word {
-            special_lower(table, text, at, letter, |code| push(out, code));
-        } else if in_word {
-            out.push(b' ');
-        }
-        in_word = word;
+        true
     }
-    if out.last() == Some(&b' ') {
-        out.pop();
-    }
-    true
 }
 
 #[cfg(test)]

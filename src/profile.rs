@@ -100,14 +100,20 @@ impl Profile {
             profile.common += common * common;
             profile.rare += if feature.is_rare() { weight * weight } else { 0 };
         }
-        profile.read_tokens(&recipe.normalized(text));
+        let mut normalized = recipe.normalized(text);
+        let length = normalized.len();
+        normalized.resize(length + mix::PADDING, 0);
+        profile.read_tokens(&normalized, length);
         profile
     }
 
-    fn read_tokens(&mut self, normalized: &[u8]) {
+    /// Read the tokens of a normalised text that has padding behind its *length* bytes.
+    fn read_tokens(&mut self, padded: &[u8], length: usize) {
         let mut run: Vec<&str> = Vec::new();
-        for token in tokens(std::str::from_utf8(normalized).unwrap_or_default()) {
-            self.tokens.push(mix::hash(token.as_bytes(), 0));
+        let text = std::str::from_utf8(&padded[..length]).unwrap_or_default();
+        for token in tokens(text) {
+            let start = token.as_ptr() as usize - text.as_ptr() as usize;
+            self.tokens.push(mix::hash_part(padded, start, start + token.len(), 0));
             if token.chars().all(char::is_numeric) {
                 run.push(token);
             } else {

@@ -62,6 +62,19 @@ fn parse(name: &str) -> Option<Level> {
     }
 }
 
+/// Ask for the memory of *value*, without waiting for it.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing, and the address is that of a value.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
+
 #[cfg(target_arch = "x86_64")]
 fn detected() -> Level {
     let avx2 = is_x86_feature_detected!("avx2")

@@ -63,11 +63,6 @@ impl Table {
         let block = self.stage[code as usize / BLOCK] as usize;
         self.blocks[block * BLOCK + code as usize % BLOCK]
     }
-
-    /// The two stages as plain slices, for gathers.
-    pub fn stages(&self) -> (&[u16], &[u32]) {
-        (&self.stage, &self.blocks)
-    }
 }
 
 /// The combining class in an entry.

@@ -140,16 +140,17 @@ pub struct Rivals<'a> {
     pub all: Vec<&'a Profile>,
 }
 
-/// Judge a pair; *rivals* are asked for only where they can decide something.
-pub fn judge<'a>(
-    left: &Profile,
-    right: &Profile,
-    measures: &Measures,
-    rule: &Rule,
-    rivals: impl FnOnce() -> Rivals<'a>,
-) -> Reason {
+/// Judge a pair by itself. An accepting reason stands only if the neighbours do not object.
+pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) -> Reason {
     if measures.plain < rule.floor {
         return Reason::TooDifferent;
+    }
+    let high = measures.plain >= rule.high;
+    if !high && !rule.grey {
+        return Reason::NotStrict;
+    }
+    if !high && (measures.common < rule.common || measures.rare < rule.rare) {
+        return Reason::CommonText;
     }
     let shorter = left.tokens.len().min(right.tokens.len()) as u64;
     let longer = left.tokens.len().max(right.tokens.len());
@@ -158,29 +159,15 @@ pub fn judge<'a>(
     if other_numbers(left, right) * rule.numbers > shorter {
         return Reason::OtherNumbers;
     }
-    let rivals = rivals();
-    let dispute = Dispute::of(left, right, &rivals);
-    if dispute.siblings >= rule.siblings && dispute.differing * rule.slot >= measures.shared {
-        return Reason::Template;
-    }
     let gaps = || (Gaps::of(&left.tokens, &right.tokens), Gaps::of(&right.tokens, &left.tokens));
-    if measures.plain >= rule.high {
+    if high {
         if !short && !long && measures.plain < rule.middle_high {
             let (one, other) = gaps();
             if one.words.min(other.words) * rule.middle_words > shorter {
                 return Reason::Unclear;
             }
         }
-        return if dispute.stands_out(rule.high_contrast) { Reason::NearlyIdentical } else { Reason::Template };
-    }
-    if !rule.grey {
-        return Reason::NotStrict;
-    }
-    if measures.common < rule.common || measures.rare < rule.rare {
-        return Reason::CommonText;
-    }
-    if !dispute.stands_out(rule.contrast) {
-        return Reason::Template;
+        return Reason::NearlyIdentical;
     }
     if short {
         return if measures.rare < rule.short_rare { Reason::CommonText } else { Reason::ShortEdited };
@@ -199,6 +186,22 @@ pub fn judge<'a>(
     if rule.grey_middle { Reason::Revision } else { Reason::Unclear }
 }
 
+/// Ask the neighbours of a pair that was accepted by itself: what both share must be their own,
+/// and must not be the frame of a family.
+pub fn contest(
+    left: &Profile,
+    right: &Profile,
+    measures: &Measures,
+    rule: &Rule,
+    rivals: &Rivals<'_>,
+    reason: Reason,
+) -> Reason {
+    let dispute = Dispute::of(left, right, measures, rule, rivals);
+    let contrast = if measures.plain >= rule.high { rule.high_contrast } else { rule.contrast };
+    let template = dispute.siblings >= rule.siblings || !dispute.stands_out(contrast);
+    if template { Reason::Template } else { reason }
+}
+
 /// The numbers of one text that the other has not, also not joined: of the side that has fewer.
 fn other_numbers(left: &Profile, right: &Profile) -> u64 {
     let missing =
@@ -212,15 +215,13 @@ struct Dispute {
     own: u64,
     /// Features of one that other documents have and the other one has not: the smaller side.
     leftover: u64,
-    /// The same, whoever has them.
-    differing: u64,
     /// Rivals that keep nearly all the two share, and differ from both as much as these from each other.
     siblings: usize,
 }
 
 impl Dispute {
-    fn of(left: &Profile, right: &Profile, rivals: &Rivals<'_>) -> Dispute {
-        let mut shared: Vec<u64> = Vec::new();
+    fn of(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule, rivals: &Rivals<'_>) -> Dispute {
+        let mut shared: Vec<u64> = Vec::with_capacity(measures.shared as usize);
         let mut shared_with_others = 0;
         for_each_shared(&left.features, &right.features, |one, _| {
             shared.push(one.key());
@@ -230,18 +231,21 @@ impl Dispute {
         let count = shared.len() as u64;
         let differing = (left.features.len() as u64).min(right.features.len() as u64) - count;
         let leftover = others(left).min(others(right)) - shared_with_others;
-        let mut holders = vec![0u8; shared.len()];
-        for rival in &rivals.groups {
-            for_each_held(&shared, &rival.features, |at| holders[at] = holders[at].saturating_add(1));
+        let mut own = count;
+        if leftover > 0 && !rivals.groups.is_empty() {
+            let mut holders = vec![0u8; shared.len()];
+            for rival in &rivals.groups {
+                for_each_held(&shared, &rival.features, |at| holders[at] = holders[at].saturating_add(1));
+            }
+            own = holders.iter().filter(|holders| **holders < 2).count() as u64;
         }
-        let own = holders.iter().filter(|holders| **holders < 2).count() as u64;
-        let siblings = if differing == 0 {
-            0
-        } else {
+        let mut siblings = 0;
+        if differing > 0 && differing * rule.slot >= count {
             let is_sibling = |rival: &&&Profile| is_sibling(left, right, rival, &shared, differing);
-            rivals.all.iter().filter(is_sibling).count()
-        };
-        Dispute { own, leftover, differing, siblings }
+            // As many as make a template are enough.
+            siblings = rivals.all.iter().filter(is_sibling).take(rule.siblings).count();
+        }
+        Dispute { own, leftover, siblings }
     }
 
     /// Whether at least *share* of what is in dispute is the pair's own.

@@ -3,6 +3,13 @@
 //! Only the weight in favour is summed: a bit is set when twice that exceeds the total (or
 //! reaches it, where a tie gives 1). Everything is integers, so no order changes a bit.
 
+#[cfg(target_arch = "x86_64")]
+use crate::avx512::Avx512;
+use crate::mix;
+
+/// Features between two rounds of voting.
+pub const BATCH: usize = 512;
+
 /// Hashes between two flushes of byte-wide counters.
 const BYTE_ROUNDS: usize = 255;
 
@@ -25,6 +32,14 @@ const fn spread() -> [u64; 256] {
 
 /// Add to *ones* how many of *hashes* have each bit.
 pub fn count(hashes: &[u64], ones: &mut [u32; 64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.count(hashes, ones);
+    }
+    count_plain(hashes, ones);
+}
+
+fn count_plain(hashes: &[u64], ones: &mut [u32; 64]) {
     for round in hashes.chunks(BYTE_ROUNDS) {
         let mut lanes = [0u64; 8];
         for hash in round {
@@ -40,13 +55,98 @@ pub fn count(hashes: &[u64], ones: &mut [u32; 64]) {
     }
 }
 
+/// Add to *ones* how many of the hashes of the first *windows* runs of *width* bytes of *text*
+/// have each bit; one array for each word of the hashes. *text* is padded.
+pub fn count_windows(text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force()
+        && cpu.count_windows(text, windows, width, seed, ones)
+    {
+        return;
+    }
+    let mut hashes = [0; BATCH];
+    for at in (0..windows).step_by(BATCH) {
+        let hashes = &mut hashes[..BATCH.min(windows - at)];
+        mix::hash_windows(text, at, width, seed, hashes);
+        count_words(hashes, ones);
+    }
+}
+
+/// Add to *ones* how many of *hashes* and of the words that follow from them have each bit.
+pub fn count_words(hashes: &[u64], ones: &mut [[u32; 64]]) {
+    let mut further = [0; BATCH];
+    for hashes in hashes.chunks(BATCH) {
+        for (j, ones) in ones.iter_mut().enumerate() {
+            if j == 0 {
+                count(hashes, ones);
+            } else {
+                let further = &mut further[..hashes.len()];
+                mix::words(hashes, j, further);
+                count(further, ones);
+            }
+        }
+    }
+}
+
 /// Add to *ones* the weight of those of *hashes* that have each bit.
 pub fn weigh(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force()
+        && cpu.weigh(hashes, weights, ones)
+    {
+        return;
+    }
+    weigh_plain(hashes, weights, ones);
+}
+
+fn weigh_plain(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
     for (hash, weight) in hashes.iter().zip(weights) {
         for (bit, sum) in ones.iter_mut().enumerate() {
             *sum += u64::from(*weight) & (hash >> bit & 1).wrapping_neg();
         }
     }
+}
+
+/// Set the bits of *out* that *total* votes without weights favour.
+pub fn decide_counts(ones: &[[u32; 64]], total: usize, tie_gives_one: bool, bits: usize, out: &mut [u64]) {
+    // Twice the ones exceed (or reach) the total where the ones reach this.
+    let least = if tie_gives_one { total.div_ceil(2) } else { total / 2 + 1 };
+    match u32::try_from(least) {
+        Ok(least) => {
+            for (word, ones) in out.iter_mut().zip(ones) {
+                *word = at_least(ones, least);
+            }
+            trim(bits, out);
+        }
+        Err(_) => out.fill(0),
+    }
+}
+
+/// Set the bits of *out* that votes of *total* weight favour.
+pub fn decide_sums(sums: &[[u64; 64]], total: u64, tie_gives_one: bool, bits: usize, out: &mut [u64]) {
+    let least = if tie_gives_one { total.div_ceil(2) } else { total / 2 + 1 };
+    for (word, sums) in out.iter_mut().zip(sums) {
+        *word = sums.iter().enumerate().fold(0, |word, (bit, sum)| word | u64::from(*sum >= least) << bit);
+    }
+    trim(bits, out);
+}
+
+/// Clear what stands above the fingerprint's bits.
+fn trim(bits: usize, out: &mut [u64]) {
+    if !bits.is_multiple_of(64)
+        && let Some(last) = out.last_mut()
+    {
+        *last &= (1 << (bits % 64)) - 1;
+    }
+}
+
+/// Bit i where `ones[i]` is at least *least*.
+fn at_least(ones: &[u32; 64], least: u32) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.at_least(ones, least);
+    }
+    ones.iter().enumerate().fold(0, |word, (bit, sum)| word | u64::from(*sum >= least) << bit)
 }
 
 /// Set the bits of *out* that the votes favour.
@@ -69,7 +169,7 @@ mod tests {
 
     #[test]
     fn counting_is_weighing_by_one() {
-        let hashes: Vec<u64> = (0..1000).map(|n| crate::mix::finish(n)).collect();
+        let hashes: Vec<u64> = (0..1000).map(crate::mix::finish).collect();
         let (mut ones, mut sums) = ([0u32; 64], [0u64; 64]);
         count(&hashes, &mut ones);
         weigh(&hashes, &vec![1; 1000], &mut sums);

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 import neardup as nd
 from neardup.runs import COLUMNS
-from neardup.sources import path_id
 
 TYPES = {"keep": pa.bool_(), "accepted": pa.bool_(), "distance": pa.int32(), "radius": pa.int32()}
 TYPES |= dict.fromkeys(("similarity", "common", "rare"), pa.float64())
@@ -30,6 +29,7 @@ def make_run(
     rejected: tuple[tuple[str, str], ...] = (),
     similarity: float = 0.9,
     unproved: tuple[str, ...] = (),
+    protected: tuple[str, ...] = (),
     **settings: Any,
 ) -> Path:
     """A run over *inputs*; *keepers* gives for each id its keeper, None where it stays."""
@@ -51,10 +51,12 @@ def make_run(
         "scheme": {**scheme.facts(), "digest": scheme.digest},
         "settings": {"text_field": "text", "similarity": 0.8, "keep": "longest", **settings},
         "inputs": [input_row(path) for path in inputs],
+        "protected": [input_row(path) for path in protected],
         "outputs": [output_row(folder / name) for name in ("annotations.parquet", "evidence.parquet")],
         "counts": {"documents": len(rows)},
     }
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    text = json.dumps(manifest, ensure_ascii=False)
+    (folder / "manifest.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     return folder
 
 
@@ -63,7 +65,7 @@ def input_row(path: str) -> dict[str, Any]:
     status = os.stat(path)
     data = Path(path).read_bytes()
     return {
-        "name": path_id(path),
+        "name": path,
         "bytes": status.st_size,
         "sha256": hashlib.sha256(data).hexdigest(),
         "modified": status.st_mtime_ns,

@@ -130,6 +130,22 @@ def test_what_was_not_verified_stays(files: Path) -> None:
     assert left_of("weak") == {"in/b.txt": "was not verified against its keeper"}
 
 
+def test_a_protected_file_is_a_keeper_and_never_goes(files: Path) -> None:
+    make_run(files / "new", ["in/b.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt"}, protected=("in/a.txt",))
+    assert left_of("new") == {}
+    assert sorted(tree(files)) == ["a.txt", "c.txt", "d.txt"]
+    make_run(files / "old", ["in/c.txt"], {"in/a.txt": "in/c.txt", "in/c.txt": None}, protected=("in/a.txt",))
+    assert left_of("old") == {"in/a.txt": "is not a file that the run read"}
+
+
+def test_a_run_that_verified_nothing_removes_nothing(files: Path) -> None:
+    make_run(
+        files / "bare", ["in/a.txt", "in/b.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt"}, verify="none"
+    )
+    with pytest.raises(RefusedInput, match="verified nothing"):
+        plan_removals(Run("bare"), "delete")
+
+
 def test_a_file_outside_the_inputs_stays(files: Path) -> None:
     make_run(
         files / "wide", ["in/a.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt", "/etc/passwd": "in/a.txt"}
@@ -289,11 +305,16 @@ def trial(seed: int, folder: Path) -> int:
     precious: set[bytes] = set()  # contents that no run has judged
     fresh = iter(range(1000))
 
+    at = -1
+
     def disturb(step: str) -> None:
+        nonlocal at
+        at += step == "check"
         if rng.random() < 0.5:
             return
-        name = rng.choice(names)
-        kind = rng.randrange(6)
+        current = plan.removals[at].file.path
+        name = rng.choice([current, *names])
+        kind = rng.choice((0, 0, 1, 1, 2, 3, 4, 5))
         content = f"new  {next(fresh)}".encode()  # some have the length of the old text
         if kind == 0 and os.path.lexists(name):
             stat = os.stat(name)

@@ -117,19 +117,21 @@ def generated(tmp_path_factory):
 
 
 PEAK = """
-import json, resource, sys
+import json, sys
 from neardup.sources import open_source
+from tests.peak import peak
 bad = []
 source = open_source(sys.argv[1], on_bad=bad.append)
 for batch in source: pass
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([peak, source.documents, [b.reason for b in bad], len(source.refused), len(source.skipped)]))
+print(json.dumps([peak(), source.documents, [b.reason for b in bad], len(source.refused), len(source.skipped)]))
 """
 
 
 def measured(path):
     """Peak MB, documents, reasons, refused and skipped files of reading *path* in a fresh process."""
-    done = subprocess.run([sys.executable, "-c", PEAK, path], check=True, capture_output=True, text=True)
+    root = HERE.parent.parent
+    command = [sys.executable, "-c", PEAK, path]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
     return json.loads(done.stdout)
 
 

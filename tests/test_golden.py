@@ -153,6 +153,30 @@ def _(case: Case) -> None:
         assert simhash.Simhash(value, **options).value == int(expected["value"])
 
 
+def index_simhash(value: Any, f: int) -> simhash.Simhash:
+    return simhash.Simhash(
+        int(value["int"]) if isinstance(value, dict) and "int" in value else text_of(value), f
+    )
+
+
+@group("simhash_py", "index")
+def _(case: Case) -> None:
+    f = case["parameters"]["f"]
+    objects = [(name, index_simhash(value, f)) for name, value in case["input"]["objects"]]
+    index = simhash.SimhashIndex(objects, **case["parameters"])
+    steps: dict[str, Callable[..., Any]] = {
+        "query": lambda value: sorted(index.get_near_dups(index_simhash(value, f))),
+        "add": lambda name, value: index.add(name, index_simhash(value, f)),
+        "delete": lambda name, value: index.delete(name, index_simhash(value, f)),
+        "offsets": lambda: index.offsets,
+        "keys": lambda value: list(index.get_keys(index_simhash(value, f))),
+        "bucket_size": index.bucket_size,
+    }
+    results = [steps[step](*arguments) for step, *arguments in case["input"]["operations"]]
+    assert results == case["expected"]["results"]
+    assert len(index.bucket) == index.bucket_size()
+
+
 # --- news_db ---------------------------------------------------------------------------------------------
 
 SNAKE = {

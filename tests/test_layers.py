@@ -22,18 +22,20 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "registry", "files", "progress"},
-    {"fingerprints"},
+    {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits"},
+    {"fingerprints", "radius"},
     {"distances", "features", "hashes", "sources"},
-    {"schemes"},
-    {"survey", "planner"},
-    {"index", "pairs"},
+    {"schemes", "pairs"},
+    {"survey", "planner", "index"},
     {"store"},
     {"verify"},
-    {"clusters"},
-    {"keep"},
+    {"clusters", "stars", "guards"},
+    {"keep", "explain"},
     {"report", "reports", "sinks"},
-    {"pipeline"},
+    {"checkpoints", "runs"},
+    {"pipeline", "actions"},
+    {"jobs", "calibration"},
+    {"calibration_page"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
@@ -50,7 +52,7 @@ CALLS_NATIVE = {
     "pairs",
     "index",
 }
-CALLS_NATIVE |= {"verify", "clusters"}
+CALLS_NATIVE |= {"verify", "clusters", "pipeline", "runs"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

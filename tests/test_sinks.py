@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.errors import InvalidValue, LimitReached, UnknownName
-from neardup.sinks.atomic import atomic_file
+from neardup.files import atomic_file
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine, row
 from neardup.sinks.tables import open_sink
@@ -95,7 +95,7 @@ def test_a_file_too_large_for_its_limit_is_one_clear_line(tmp_path):
     code = """
 import resource, signal, sys
 from neardup.errors import LimitReached
-from neardup.sinks.atomic import atomic_file
+from neardup.files import atomic_file
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:

@@ -240,7 +240,7 @@ class SimHashDocumentEncoder:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the parameters to a JSON file."""
-        with atomic_file(path) as file:
+        with atomic_file(path, overwrite=True) as file:
             file.write(self.to_json().encode())
 
     @classmethod

@@ -10,19 +10,22 @@ import logging
 import numbers
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from neardup.blocks import Census, block_masks, block_offsets
 from neardup.errors import InvalidType, InvalidValue
 from neardup.features import WEIGHTS, ballots
 from neardup.features.shingles import char_shingles
+from neardup.fingerprints import Fingerprints
+from neardup.index import Index
 from neardup.schemes import Scheme, scheme
 
-__all__ = ["Simhash", "simhashes", "values"]
+__all__ = ["Simhash", "SimhashIndex", "simhashes", "values"]
 
 REG: Final = r"[\w\u4e00-\u9fcc]+"
 VERSIONS: Final = (  # the first version of each scheme
@@ -31,6 +34,8 @@ VERSIONS: Final = (  # the first version of each scheme
     ((1, 3), "simhash-1.3"),
     ((0, 0), "simhash-1.1"),
 )
+
+BIG_BUCKET: Final = 200
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -161,3 +166,140 @@ def simhashes(
     prints = _scheme(f, version).fingerprints(texts, threads=threads)
     numbers = prints.words[:, 0].tolist() if f <= 64 else list(prints)
     return [Simhash(value, f, version=version) for value in numbers]
+
+
+class SimhashIndex:
+    """Finds what is within *k* bits of a fingerprint. Ids come back as text, as from the original.
+
+    >>> index = SimhashIndex([("a", Simhash(0b0000)), ("b", Simhash(0b0111))], k=2)
+    >>> index.get_near_dups(Simhash(0b0001)), index.offsets
+    (['a', 'b'], [0, 21, 42])
+    """
+
+    def __init__(
+        self,
+        objs: Sequence[tuple[Any, Simhash]],
+        f: int = 64,
+        k: int = 2,
+        log: logging.Logger | None = None,
+    ) -> None:
+        self.f = f
+        self.k = k
+        self.log = log or logging.getLogger("simhash")
+        self._offsets = block_offsets(f, k + 1)
+        self._masks = block_masks(f, self._offsets)
+        self._ones = (1 << f) - 1
+        self._index = Index(bits=f, radius=min(k, f))
+        self._census = Census(f, self._offsets, BIG_BUCKET)
+        self._search = self._index.search_one
+        self._names: list[str] = []
+        self._values: list[int] = []
+        self._asked: list[int] = []
+        count = len(objs)
+        self.log.info("Initializing %s data.", count)
+        for at, (obj_id, simhash) in enumerate(objs):
+            if at % 10000 == 0 or at == count - 1:
+                self.log.info("%s/%s", at + 1, count)
+            self.add(obj_id, simhash)
+
+    def add(self, obj_id: Any, simhash: Simhash) -> None:
+        """Put in a fingerprint; it waits for the next question, so that many go in at once."""
+        assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
+        self._names.append(obj_id if type(obj_id) is str else f"{obj_id}")
+        self._values.append(simhash.value)
+
+    def delete(self, obj_id: Any, simhash: Simhash) -> None:
+        """Take out the entry of that id and fingerprint, if there is one."""
+        assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
+        self._settle()
+        value = simhash.value & self._ones
+        self._asked.append(value)
+        if self._index.remove_one(f"{obj_id}", value):
+            self._census.remove(self._prints([value]).words)
+
+    def get_near_dups(self, simhash: Simhash) -> list[str]:
+        """The ids of what is within k bits, the nearest first."""
+        assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
+        if self._names:
+            self._settle()
+        value = simhash.value & self._ones
+        self._asked.append(value)
+        if self._census.crowded:
+            self._warn(simhash, self._census.crowds(value))
+        names = [name for name, _ in self._search(value)]
+        return names if len(names) < 2 else list(dict.fromkeys(names))
+
+    def get_keys(self, simhash: Simhash) -> Iterator[str]:
+        """The name of each block of a fingerprint."""
+        for at, (offset, mask) in enumerate(zip(self._offsets, self._masks, strict=True)):
+            yield f"{simhash.value >> offset & mask:x}:{at:x}"
+
+    @property
+    def offsets(self) -> list[int]:
+        """Where each block begins."""
+        return list(self._offsets)
+
+    @property
+    def bucket(self) -> dict[str, set[str]]:
+        """What shares each block, made when asked for; a block that was only asked for is empty."""
+        self._settle()
+        buckets: dict[str, set[str]] = {
+            f"{key:x}:{at:x}": set() for at, keys in self._census.blocks() for key in keys
+        }
+        names, prints = self._index.items()
+        for name, value in zip(names, prints, strict=True):
+            for key in self.get_keys(Simhash(value, self.f)):
+                buckets[key].add(f"{value:x},{name}")
+        return buckets
+
+    def bucket_size(self) -> int:
+        """How many different blocks there are or were, in entries and in questions."""
+        self._settle()
+        return sum(len(keys) for _, keys in self._census.blocks())
+
+    def _settle(self) -> None:
+        """Put in what waits, and note what was asked."""
+        if self._names:
+            names, prints = self._names, self._prints(self._values)
+            self._names, self._values = [], []
+            new = self._new(names, prints)
+            if len(new) < len(names):
+                names, prints = [names[row] for row in new], Fingerprints(prints.words[new], bits=self.f)
+            self._index.add(names, prints)
+            self._census.add(prints.words)
+        if self._asked:
+            self._census.see(self._prints(self._asked).words)
+            self._asked = []
+
+    def _new(self, names: list[str], prints: Fingerprints) -> list[int] | range:
+        """The rows that are neither there already nor twice among these: an entry is there once."""
+        there: set[tuple[int, str]] = set()
+        if len(self._index):
+            there.update((int(row), name) for row, name, _ in self._index.search(prints, radius=0))
+        order = np.lexsort(prints.words.T)
+        same = (prints.words[order[1:]] == prints.words[order[:-1]]).all(axis=1)
+        if not there and not same.any():
+            return range(len(names))
+        equal = np.zeros(len(names), dtype=bool)
+        equal[order[1:][same]] = equal[order[:-1][same]] = True
+        first: dict[tuple[str, int | None], int] = {}
+        twice = {
+            row
+            for row in np.flatnonzero(equal).tolist()
+            if first.setdefault((names[row], prints[row]), row) < row
+        }
+        return [row for row, name in enumerate(names) if row not in twice and (row, name) not in there]
+
+    def _prints(self, values: list[int]) -> Fingerprints:
+        try:
+            words = np.array(values, dtype=np.uint64) if self.f == 64 else None
+        except OverflowError:  # an integer of more than f bits, as the original lets pass
+            words = None
+        if words is None:
+            return Fingerprints.of([value & self._ones for value in values], self.f)
+        return Fingerprints(words, bits=self.f)
+
+    def _warn(self, simhash: Simhash, crowds: list[tuple[int, int]]) -> None:
+        for at, count in crowds:
+            key = list(self.get_keys(simhash))[at]
+            self.log.warning("Big bucket found. key:%s, len:%s", key, count)

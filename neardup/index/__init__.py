@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue, SchemeMismatch
+from neardup.checks import check_threads, whole
+from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
+from neardup.files import check_path
 from neardup.fingerprints import Fingerprints, check_bits, check_value
-from neardup.pairs import MAX_WORDS, Prints, arrays, as_prints, check_radius, check_threads, unshared
+from neardup.pairs import MAX_WORDS, Prints, arrays, as_prints, check_radius, unshared
 
 Id = int | str
 
@@ -65,7 +67,7 @@ class Index:
         if width > MAX_WORDS * 64:
             raise InvalidValue(f"an index holds fingerprints of up to {MAX_WORDS * 64} bits, not {width}")
         if digest is not None and not isinstance(digest, str):
-            raise InvalidType(f"digest must be a str, not {digest!r}")
+            raise InvalidType(f"digest must be a str, not {shown(digest)}")
         self._index = _native.HammingIndex(width, check_radius(radius, width))
         self.bits: int = width
         self.radius: int = self._index.radius
@@ -147,18 +149,20 @@ class Index:
 
     def nearest(self, prints: Prints, n: int = 10, *, threads: int | None = None) -> Matches:
         """The *n* nearest of each query, however far; ties by id."""
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
-            raise InvalidType(f"n must be an integer, not {n!r}")
-        if n < 0:
-            raise InvalidValue(f"n cannot be negative: {n}")
+        count = min(whole("n", n, 0), 2**32)
         own = self._comparable(prints)
         words, valid = arrays(own)
-        count = min(n.__index__(), 2**32)
         return Matches(*self._index.nearest(words, valid, count, check_threads(threads)))
+
+    def items(self) -> tuple[list[Any], Fingerprints]:
+        """The ids and the fingerprints of everything in the index, in the order in which they came."""
+        ids, words = self._index.items()
+        names = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        return names, Fingerprints(words.reshape(-1, (self.bits + 63) // 64), bits=self.bits)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the index to a file, whole or not at all; docs/formats/index.md describes it."""
-        self._index.save(os.fspath(path), self.digest or "")
+        self._index.save(check_path(path), self.digest or "")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Index:
@@ -166,7 +170,7 @@ class Index:
 
         Do not change the file in place while the index is in use; `save` replaces it.
         """
-        native, digest = _native.HammingIndex.load(os.fspath(path))
+        native, digest = _native.HammingIndex.load(check_path(path))
         index = cls.__new__(cls)
         index._index, index.bits, index.radius = native, native.bits, native.radius
         index.digest = digest or None
@@ -205,7 +209,7 @@ class Index:
 def _ids(ids: Iterable[Id]) -> npt.NDArray[np.int64] | list[str]:
     """Ids as one int64 array, or one list of str."""
     if isinstance(ids, (str, bytes)):
-        raise InvalidType(f"ids must be several, not one {type(ids).__name__}; use [{ids!r}]")
+        raise InvalidType(f"ids must be several, not one {type(ids).__name__}; use [{shown(ids)}]")
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
         if ids.ndim != 1:
             raise InvalidValue(f"ids must have shape (n,), not {ids.shape}")
@@ -224,13 +228,17 @@ def _ids(ids: Iterable[Id]) -> npt.NDArray[np.int64] | list[str]:
                 try:
                     name.encode()
                 except UnicodeEncodeError:
-                    raise InvalidValue(f"the id {name!r} is not valid text; it cannot be stored") from None
+                    raise InvalidValue(
+                        f"the id {shown(name)} is not valid text; it cannot be stored"
+                    ) from None
         return names if names else np.zeros(0, dtype=np.int64)
     for name in names:
         if isinstance(name, bool) or not isinstance(name, (int, np.integer)):
-            raise InvalidType(f"ids must be all integers or all str, not {name!r}")
+            raise InvalidType(f"ids must be all integers or all str, not {shown(name)}")
         if not -(2**63) <= name < 2**63:
-            raise InvalidValue(f"an id must be a signed 64-bit integer, not {name}; use str for larger ones")
+            raise InvalidValue(
+                f"an id must be a signed 64-bit integer, not {shown(name)}; use str for larger ones"
+            )
     return np.array(names, dtype=np.int64)
 
 

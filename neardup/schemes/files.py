@@ -42,7 +42,7 @@ def to_toml(scheme: Scheme) -> str:
 def write(scheme: Scheme, path: str | os.PathLike[str]) -> None:
     """Write a scheme file; it appears only when it is complete."""
     text = to_toml(scheme).encode()
-    with atomic_file(path) as file:
+    with atomic_file(path, overwrite=True) as file:
         if scheme.frequencies is None:
             file.write(text)
         else:

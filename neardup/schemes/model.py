@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
+from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, NeardupError, shown
 from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part, ballots
 from neardup.features.vector import fingerprint_vectors
@@ -30,7 +31,6 @@ from neardup.schemes.selections import SELECTIONS, Select
 
 FORMAT: Final = 1  # raised when the same fields begin to mean other bits
 BATCH: Final = 10_000
-MAX_THREADS: Final = 1024
 MAX_FEATURES: Final = 1 << 40
 CHOICES: Final = {
     "digest_slice": ("first", "last"),
@@ -295,9 +295,8 @@ class Scheme:
         The table is exact up to *max_features* different features (33,554,432 unless said; about
         0.7 GB); beyond that it is a sketch of fixed size that may say too much, never too little.
         """
-        if max_features is not None and not _is_whole(max_features, MAX_FEATURES):
-            raise InvalidValue(f"max_features must be from 1 to {MAX_FEATURES}, not {shown(max_features)}")
-        table = _native.Frequencies() if max_features is None else _native.Frequencies(max_features)
+        most = () if max_features is None else (whole("max_features", max_features, 1, MAX_FEATURES),)
+        table = _native.Frequencies(*most)
         for batch in batches(documents):
             self.count(batch, table, threads=threads)
         return replace(self, frequencies=table)
@@ -343,7 +342,8 @@ class Scheme:
 
     def votes_of_bytes(self, features: Iterable[tuple[bytes, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The same for features that need not be text."""
-        pairs = list(features)
+        self._needs_text()
+        pairs = _byte_features(features)
         row, size = HASHES.part(self.hash), (self.bits + 7) // 8
         length = row.bits // 8 if self.digest_slice == "last" and row.bits else size
         key = None if self.key is None else self.key.encode()
@@ -354,6 +354,8 @@ class Scheme:
 
     def selected(self, votes: npt.NDArray[Any]) -> list[int]:
         """The bits that *votes* set, lowest first."""
+        if not isinstance(votes, np.ndarray) or votes.dtype.kind not in "if" or votes.shape != (self.bits,):
+            raise InvalidType(f"votes must be an array of {self.bits} numbers, not {shown(votes)}")
         if self.select == "sign":
             return [int(bit) for bit in np.flatnonzero(votes >= 0 if self.tie == "one" else votes > 0)]
         choose, count = _selection(self.select, self.bits)
@@ -411,24 +413,6 @@ def _joined(words: list[int] | None) -> int | None:
     return None if words is None else sum(word << 64 * at for at, word in enumerate(words))
 
 
-def check_threads(threads: int | None) -> int | None:
-    """*threads* if there can be so many; more than a machine has use for are cut to 1024."""
-    if threads is None:
-        return None
-    if not _is_whole(threads):
-        raise InvalidValue(f"threads must be a positive integer, not {shown(threads)}")
-    return min(threads, MAX_THREADS)
-
-
-def _is_whole(value: object, highest: int | None = None) -> bool:
-    return (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and value >= 1
-        and (highest is None or value <= highest)
-    )
-
-
 def _is_key(value: object) -> bool:
     return isinstance(value, str) and len(value) >= 8 and not any("\ud800" <= at <= "\udfff" for at in value)
 
@@ -462,6 +446,18 @@ def weighted_features(features: Features) -> list[tuple[str, int]]:
     largest = max(abs(weight) for _, weight in pairs)
     shift = 53 - math.frexp(largest)[1]
     return [(_encodable(token), round(math.ldexp(weight, shift))) for token, weight in pairs]
+
+
+def _byte_features(features: Iterable[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+    try:
+        pairs = [(feature, weight) for feature, weight in features]
+    except (TypeError, ValueError):
+        raise InvalidType(f"features must be (bytes, weight) pairs, not {shown(features)}") from None
+    for feature, _ in pairs:
+        if not isinstance(feature, bytes):
+            raise InvalidType(f"a feature must be bytes here, not {shown(feature)}")
+    largest = (1 << 62) // max(len(pairs), 1)
+    return [(feature, whole("a weight", weight, -largest, largest)) for feature, weight in pairs]
 
 
 def _weight(token: str, weight: object) -> int | float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import InvalidValue
-from neardup.sinks.atomic import atomic_file
+from neardup.files import atomic_file
 from neardup.sinks.tables import Parquet, packed
 from neardup.sources import Source
 from neardup.sources.delimited import header_line

@@ -10,7 +10,7 @@ from typing import IO
 
 import orjson
 
-from neardup.sinks.atomic import atomic_file, check_free
+from neardup.files import atomic_file, check_free
 from neardup.sources.names import path_id
 from neardup.types import Bad
 
@@ -18,7 +18,8 @@ from neardup.types import Bad
 class Quarantine:
     """A JSON Lines file that is made when the first bad record comes; without a path it only counts.
 
-    It is also written when the run fails: then it is needed most.
+    It is also written when the run fails: then it is needed most. Not when it is interrupted: then
+    it is not complete, and the same run goes on later.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = False) -> None:
@@ -45,7 +46,10 @@ class Quarantine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._stack.close()
+        if error is None or isinstance(error, Exception):
+            self._stack.close()
+        else:
+            self._stack.__exit__(kind, error, trace)
 
 
 def row(bad: Bad) -> bytes:

@@ -17,7 +17,7 @@ import orjson
 import pyarrow as pa
 
 from neardup.errors import UnknownName
-from neardup.sinks.atomic import atomic_file
+from neardup.files import atomic_file
 
 STDOUT: Final = "-"
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")

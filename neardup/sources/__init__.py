@@ -16,7 +16,7 @@ from importlib import import_module
 from itertools import groupby
 from typing import Any, Final
 
-from neardup.errors import InvalidValue, LimitReached, RefusedInput, UnknownName
+from neardup.errors import InvalidType, InvalidValue, LimitReached, RefusedInput, UnknownName, shown
 from neardup.sources.files import STDIN, File, Found, Seen, met, walk
 from neardup.sources.limits import DEFAULT, Limits
 from neardup.sources.names import id_path, path_id
@@ -155,7 +155,9 @@ class Source:
         self._unique = unique
         self._tolerance = tolerance
         self._restored: dict[str, str] = {}
-        self._told = 0  # reports made so far; a second reading repeats none
+        self._told = 0  # bad records reported so far; a second reading repeats none
+        self._repeats: dict[str, set[int]] | None = None  # where ids stand again, after a whole reading
+        self._read = False  # whether this process has read all of it
 
     @property
     def records(self) -> int:
@@ -170,6 +172,7 @@ class Source:
             "digests": self.digests,
             "refused": [asdict(replace(bad, raw=b"")) | {"raw": ""} for bad in self.refused],
             "skipped": [asdict(one) for one in self.skipped],
+            "repeats": {name: sorted(places) for name, places in (self._repeats or {}).items()},
         }
 
     def restore(self, counts: dict[str, Any]) -> None:
@@ -178,6 +181,8 @@ class Source:
         self.refused = [Bad(**{**bad, "raw": b""}) for bad in counts["refused"]]
         self.skipped = [Skipped(**one) for one in counts["skipped"]]
         self._restored = counts["digests"]
+        self._repeats = {name: set(places) for name, places in counts["repeats"].items()}
+        self._tolerance.check(self.bad, self.records)
 
     @property
     def digests(self) -> dict[str, str]:
@@ -204,18 +209,14 @@ class Source:
     def batches(self, *, raw: bool = False) -> Iterator[Batch]:
         """All documents in input order; with *raw* also the records that they were made of."""
         reading = _Reading(self, replace(self.request, raw=raw))
-        uniques = None
-        if self._unique:
-            from neardup.sources.uniques import Uniques
-
-            uniques = Uniques()
         for batch in reading.batches():
-            if uniques is not None:
-                batch = reading.distinct(batch, uniques)
+            if self._unique:
+                batch = reading.distinct(batch)
             reading.documents += len(batch)
             if len(batch):
                 yield batch
-        self.documents, self.bad = reading.documents, reading.bad
+        self.documents, self.bad, self._repeats = reading.documents, reading.bad, reading.repeats
+        self._read = True
         self._tolerance.check(self.bad, self.records)
 
 
@@ -224,8 +225,12 @@ class _Reading:
 
     def __init__(self, source: Source, request: Any) -> None:
         self._source, self._request = source, request
-        self._reports = 0
+        self._reports = self._refused = self._skipped = 0
         self._names: dict[str, int] = {}
+        self._uniques: Any = None
+        # An earlier reading found out which ids stand again, and told: no table of ids is needed.
+        self._known = source._repeats if source._read or not source._repeats else None
+        self.repeats: dict[str, set[int]] = {}
         self.documents = self.bad = 0
 
     def batches(self) -> Iterator[Batch]:
@@ -238,22 +243,18 @@ class _Reading:
             for _, file in files:
                 yield from self._guarded(name, file)
 
-    def distinct(self, batch: Batch, uniques: Any) -> Batch:
+    def distinct(self, batch: Batch) -> Batch:
         """*batch* without the documents whose id was met before."""
         import numpy as np
         import pyarrow as pa
 
-        number = self._names.setdefault(batch.file, len(self._names))
-        places = batch.places + (number << 40)
-        first = uniques.add(batch.ids.to_pylist(), places)
-        kept = first == places
+        kept, where = self._first_places(batch)
         if kept.all():
             return batch
-        files = list(self._names)
+        again = self.repeats.setdefault(batch.file, set())
         for row in np.flatnonzero(~kept).tolist():
-            place = int(first[row])
-            where = f"{files[place >> 40]!r} line {place & ((1 << 40) - 1)}"
-            reason = f"its id {batch.ids[row].as_py()!r} stands already in {where}"
+            again.add(int(batch.places[row]))
+            reason = f"its id {batch.ids[row].as_py()!r} stands already in {where(row)}"
             self.take(Bad(batch.file, int(batch.places[row]), None, reason, _row_bytes(batch, row)))
         mask = pa.array(kept)
         raw = batch.raw
@@ -270,6 +271,30 @@ class _Reading:
             raw=raw,
         )
 
+    def _first_places(self, batch: Batch) -> tuple[Any, Callable[[int], str]]:
+        """Which documents are the first with their id; and where the first one of another stands."""
+        import numpy as np
+
+        if self._known is not None:
+            again = self._known.get(batch.file)
+            kept = np.ones(len(batch), dtype=bool)
+            if again:
+                kept = np.fromiter((place not in again for place in batch.places.tolist()), bool, len(batch))
+            return kept, lambda row: "an earlier place"
+        if self._uniques is None:
+            from neardup.sources.uniques import Uniques
+
+            self._uniques = Uniques()
+        number = self._names.setdefault(batch.file, len(self._names))
+        places = batch.places + (number << 40)
+        first = self._uniques.add(batch.ids.to_pylist(), places)
+
+        def where(row: int) -> str:
+            place = int(first[row])
+            return f"{list(self._names)[place >> 40]!r} line {place & ((1 << 40) - 1)}"
+
+        return first == places, where
+
     def take(self, bad: Bad) -> None:
         """Count a bad record; report it if no earlier reading did."""
         self.bad += 1
@@ -277,15 +302,16 @@ class _Reading:
         self._source._tolerance.check(self.bad, None)
 
     def _refuse(self, bad: Bad) -> None:
-        def tell() -> None:
+        # The lists may be those of another process, which read the same.
+        self._refused += 1
+        if self._refused > len(self._source.refused):
             self._source.refused.append(bad)
-            if self._source._on_bad:
-                self._source._on_bad(bad)
-
-        self._report(tell)
+        self._report(lambda: self._source._on_bad and self._source._on_bad(bad))
 
     def _skip(self, file: str, reason: str) -> None:
-        self._report(lambda: self._source.skipped.append(Skipped(file, reason)))
+        self._skipped += 1
+        if self._skipped > len(self._source.skipped):
+            self._source.skipped.append(Skipped(file, reason))
 
     def _report(self, tell: Callable[[], Any]) -> None:
         self._reports += 1
@@ -392,6 +418,9 @@ def open_source(
     """
     from neardup.sources.reading import Request
 
+    for name, value in (("text_field", text_field), ("id_field", id_field)):
+        if not isinstance(value, str) and (value is not None or name == "text_field"):
+            raise InvalidType(f"{name} must be the name of a field, not {shown(value)}")
     if format is not None and format not in FORMATS:
         raise UnknownName(f"unknown format {format!r}; known: {', '.join(FORMATS)}")
     request = Request(

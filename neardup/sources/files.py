@@ -70,6 +70,11 @@ class File:
         return 0 if self.path == STDIN or self.is_remote else os.stat(self.path).st_size
 
     @property
+    def modified(self) -> int | None:
+        """When it was last written to, in nanoseconds, as it was read; None where that is not known."""
+        return None if self._stamp is None else self._stamp[3]
+
+    @property
     def is_stream(self) -> bool:
         """Whether it can be read only from start to end."""
         return self.path == STDIN or (not self.is_remote and stat.S_ISFIFO(os.stat(self.path).st_mode))

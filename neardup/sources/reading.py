@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.sources.limits import DEFAULT, Limits
-from neardup.types import Bad, Batch
+from neardup.types import Bad, Batch, label
 
 DEFAULT_ID: Final = "id"
 
@@ -102,13 +102,14 @@ def batch_of(
 
 
 def column(values: Sequence[Any]) -> pa.Array:
-    """Values of one extra field: numbers, texts or booleans as they are, anything mixed as its JSON text."""
+    """Values of one extra field: numbers, texts or booleans as they are; where they are mixed, all as text.
+
+    A text stays what it is, whatever stands beside it: which values share a batch decides nothing.
+    """
     try:
         return pa.array(values)
     except (pa.ArrowException, UnicodeError, OverflowError, ValueError, TypeError):
-        import orjson
-
-        return pa.array([None if value is None else orjson.dumps(value).decode() for value in values])
+        return pa.array([label(value) for value in values], pa.string())
 
 
 def fields_of(records: Sequence[Any], names: Sequence[str]) -> pa.RecordBatch | None:

@@ -7,6 +7,7 @@ use memmap2::Mmap;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::hamming::{Failure, interruptible, pair_arrays, raise, rows_of};
@@ -190,7 +191,7 @@ fn name<'py>(py: Python<'py>, id: Id<'_>) -> PyResult<Bound<'py, PyAny>> {
 /// Ids as they come from Python: an int64 array, or a list of str.
 enum Named<'py> {
     Numbers(PyReadonlyArray1<'py, i64>),
-    Texts(Vec<String>),
+    Texts(Vec<PyBackedStr>),
 }
 
 impl<'py> Named<'py> {
@@ -464,6 +465,18 @@ impl HammingIndex {
             Ok(hits)
         })?;
         self.hits(py, inner, &hits)
+    }
+
+    /// The ids and the words of everything in the index.
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
+        let inner = self.read();
+        let (hits, words): (Vec<Hit>, Vec<u64>) = with_store!(&inner.store, W, store => {
+            let rows = store.rows();
+            let words = rows.iter().flat_map(|row| row.1[..self.width].to_vec()).collect();
+            let hits = rows.iter().map(|row| Hit { query: 0, entry: row.0, distance: 0 }).collect();
+            (hits, words)
+        });
+        Ok((names(py, &inner, &hits)?, words.into_pyarray(py)))
     }
 
     fn save(&self, py: Python<'_>, path: PathBuf, digest: &str) -> PyResult<()> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
@@ -18,13 +18,34 @@ use crate::parallel;
 use crate::profile::Profile;
 use crate::recipe::Scratch;
 use crate::texts::TextStore;
-use crate::verify::{Measures, RIVALS, Reason, Rivals, Rule, judge, measure};
+use crate::verify::{Measures, RIVALS, Reason, Rivals, Rule, contest, judge, measure};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(nearest_pairs, module)?)?;
     module.add_class::<Verifier>()
 }
 
+/// Which pairs, sorted by left and right, are among the *most* nearest of either side.
+#[pyfunction]
+fn nearest_pairs<'py>(
+    py: Python<'py>,
+    rows: usize,
+    left: PyReadonlyArray1<'py, u32>,
+    right: PyReadonlyArray1<'py, u32>,
+    distance: PyReadonlyArray1<'py, u16>,
+    most: u32,
+) -> PyResult<Bound<'py, PyArray1<bool>>> {
+    let (left, right, distance) = (left.to_vec()?, right.to_vec()?, distance.to_vec()?);
+    let known = left.iter().chain(&right).all(|row| (*row as usize) < rows);
+    if left.len() != right.len() || left.len() != distance.len() || !known {
+        return Err(InvalidValue::new_err("pairs must be three equally long lists of known rows"));
+    }
+    Ok(py.detach(|| crate::nearest::nearest(rows, &left, &right, &distance, most)).into_pyarray(py))
+}
+
 const NONE: u32 = u32::MAX;
+/// A reason, and the measures that it rests on.
+type Verdict = (Reason, Measures);
 /// Pairs that a thread takes at a time.
 const PIECE: usize = 16;
 
@@ -142,7 +163,6 @@ impl Verifier {
         right: PyReadonlyArray1<'py, i64>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-        use numpy::PyArrayMethods;
         let pairs = self.pairs(&left, &right)?;
         let needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
         self.prepare(py, &needed, threads)?;
@@ -174,7 +194,7 @@ impl Verifier {
         })?;
         self.forget();
         let count = found.len();
-        Ok(found.into_flattened().into_pyarray(py).reshape([count, 6])?)
+        found.into_flattened().into_pyarray(py).reshape([count, 6])
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).
@@ -238,29 +258,30 @@ impl Verifier {
     ) -> PyResult<Verdicts<'py>> {
         let pairs = self.pairs(&left, &right)?;
         let rule = Rule::from(rule);
-        let mut needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
-        let rivals: Vec<(Vec<u32>, Vec<u32>)> = if self.neighbours.begins.is_empty() {
-            vec![(Vec::new(), Vec::new()); pairs.len()]
-        } else {
-            pairs.iter().map(|(left, right)| self.neighbours.rivals(*left, *right)).collect()
-        };
-        needed.extend(rivals.iter().flat_map(|(groups, all)| groups.iter().chain(all)));
+        let needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
         self.prepare(py, &needed, threads)?;
+        let threads = parallel::thread_count(threads);
         let mut found = vec![(Reason::TooDifferent, Measures::default()); pairs.len()];
         let profiles = &self.profiles;
-        let look_up = |numbers: &[u32]| numbers.iter().map(|number| &*profiles[number]).collect();
         interruptible(py, pairs.len() > 100, |cancel| {
-            let pieces = pairs.chunks(PIECE).zip(rivals.chunks(PIECE)).zip(found.chunks_mut(PIECE));
-            let work = |_: &mut (), ((pairs, rivals), found): ((&[(u32, u32)], &[(Vec<u32>, Vec<u32>)]), &mut [_])| {
-                for (((left, right), rivals), verdict) in pairs.iter().zip(rivals).zip(found) {
-                    let (one, other) = (&profiles[left], &profiles[right]);
-                    let measures = measure(one, other);
-                    let ask = || Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
-                    *verdict = (judge(one, other, &measures, &rule, ask), measures);
-                }
-            };
-            parallel::drain(pieces, parallel::thread_count(threads), cancel, || (), work);
+            let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
+            parallel::drain(
+                pieces,
+                threads,
+                cancel,
+                || (),
+                |(), (pairs, found)| {
+                    for ((left, right), verdict) in pairs.iter().zip(found) {
+                        let (one, other) = (&profiles[left], &profiles[right]);
+                        let measures = measure(one, other);
+                        *verdict = (judge(one, other, &measures, &rule), measures);
+                    }
+                },
+            );
         })?;
+        if !self.neighbours.begins.is_empty() {
+            self.ask_neighbours(py, &pairs, &rule, threads, &mut found)?;
+        }
         self.forget();
         let column = |pick: fn(&Measures) -> u64| -> Vec<u16> {
             found.iter().map(|(_, measures)| pick(measures) as u16).collect()
@@ -291,6 +312,41 @@ impl Verifier {
             return Err(InvalidValue::new_err("pairs must be two equally long lists of known documents"));
         }
         Ok(left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect())
+    }
+
+    /// Let the neighbours of accepted pairs object.
+    fn ask_neighbours(
+        &mut self,
+        py: Python<'_>,
+        pairs: &[(u32, u32)],
+        rule: &Rule,
+        threads: usize,
+        found: &mut [Verdict],
+    ) -> PyResult<()> {
+        let mut open: Vec<(&(u32, u32), &mut Verdict)> =
+            pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).collect();
+        let rivals: Vec<(Vec<u32>, Vec<u32>)> =
+            open.iter().map(|(pair, _)| self.neighbours.rivals(pair.0, pair.1)).collect();
+        let needed: Vec<u32> = rivals.iter().flat_map(|(groups, all)| groups.iter().chain(all)).copied().collect();
+        self.prepare(py, &needed, Some(threads))?;
+        let profiles = &self.profiles;
+        let look_up = |numbers: &[u32]| numbers.iter().map(|number| &*profiles[number]).collect();
+        interruptible(py, open.len() > 100, |cancel| {
+            let pieces = open.chunks_mut(PIECE).zip(rivals.chunks(PIECE));
+            parallel::drain(
+                pieces,
+                threads,
+                cancel,
+                || (),
+                |(), (open, rivals)| {
+                    for ((pair, verdict), rivals) in open.iter_mut().zip(rivals) {
+                        let rivals = Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
+                        let (one, other) = (&profiles[&pair.0], &profiles[&pair.1]);
+                        verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
+                    }
+                },
+            );
+        })
     }
 
     /// Have the profiles of all *needed* documents at hand.

@@ -7,6 +7,8 @@ Results go to standard output, talk to standard error. Exit codes: 0 done, 1 int
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -20,12 +22,14 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 
 # Command -> its one-line help, so that listing the commands loads none of them.
 COMMANDS: dict[str, str] = {
+    "calibrate": "Which similarity suits a collection, measured on it.",
     "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
     "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
     "check": "Prove two runs equal, or show where they differ.",
     "distance": "How far two texts or fingerprints are apart.",
     "explain": "Why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
+    "fit": "Learn how common each feature is in your documents, for later streams.",
     "index": "Build, change and search an index of fingerprints.",
     "join": "All pairs of fingerprints within a radius.",
     "plan": "How a join would go about it, and at what cost.",
@@ -55,31 +59,50 @@ class Commands(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="neardup")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Find near-duplicates, prove what was found, remove only what was proved."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(run(arguments))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that cannot show a letter gets its number instead of an error.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    code = run(arguments)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        # It was reported; Python would try once more, and say so in its own words.
+        _forget_output()
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line; the exit code."""
     try:
         result = cli.main(args=arguments, prog_name="neardup", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort):
         return _say("interrupted", 130)
-    except BrokenPipeError:
-        # The reader of our output went away, as `head` does; nothing is wrong here.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit) as stop:
+        # The reader of our output went away, as `head` does; nothing is wrong here. Click makes it
+        # an exit with 1, which nobody else makes.
+        if isinstance(stop, SystemExit) and stop.code != 1:
+            raise
+        _forget_output()
         return 0
     except click.UsageError as error:
         context = error.ctx.command_path if error.ctx else "neardup"
@@ -96,9 +119,10 @@ def run(arguments: list[str] | None = None) -> int:
         return _say(str(error), 2)
     except MemoryError:
         return _say("not enough memory; give the process more, or less input at a time", 5)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        return _say(_of_system(error), 4)
     except OSError as error:
-        place = f": {os.fsdecode(error.filename)!r}" if error.filename is not None else ""
-        return _say(f"{error.strerror or error}{place}", 5)
+        return _say(_of_system(error), 5)
     except Exception as error:
         if os.environ.get("NEARDUP_DEBUG"):
             raise
@@ -108,6 +132,19 @@ def run(arguments: list[str] | None = None) -> int:
 def _say(message: str, code: int) -> int:
     click.echo(f"neardup: {visible(message)}", err=True)
     return code
+
+
+def _of_system(error: OSError) -> str:
+    place = f": {os.fsdecode(error.filename)!r}" if error.filename is not None else ""
+    return f"{error.strerror or error}{place}"
+
+
+def _forget_output() -> None:
+    """Send what is still in the buffer of standard output nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def visible(text: str) -> str:

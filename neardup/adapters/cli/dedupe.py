@@ -34,7 +34,9 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option("--within", metavar="FIELD", help="Compare only documents with the same FIELD.")
 @click.option("--across", metavar="FIELD", help="Compare only documents with different FIELDs.")
 @click.option(
-    "--scheme", "scheme_name", default="text", show_default=True, help="Name or file of the scheme."
+    "--scheme",
+    "scheme_name",
+    help="Name or file of the scheme.  [default: text; 128 bits up to 20,000 documents, 256 above]",
 )
 @click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
 @click.option(
@@ -64,6 +66,13 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option(
     "--max-loss", default="50%", show_default=True, metavar="P%", help="Largest share a source may lose."
 )
+@click.option(
+    "--max-same",
+    default="1%",
+    show_default=True,
+    metavar="P%",
+    help="Largest share of over 1,000 documents with one fingerprint.",
+)
 @click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
 @click.option("--strict-input", is_flag=True, help="Stop at the first bad record; the same as --max-bad 0.")
 @click.option("--max-bad", metavar="N|P%", help="Stop when more records than this are bad.")
@@ -82,7 +91,7 @@ def command(
     protect: tuple[str, ...],
     within: str | None,
     across: str | None,
-    scheme_name: str,
+    scheme_name: str | None,
     bits: int | None,
     recall: float,
     radius: int | None,
@@ -97,6 +106,7 @@ def command(
     save_scheme: bool,
     max_cluster: int,
     max_loss: str,
+    max_same: str,
     no_guards: bool,
     strict_input: bool,
     max_bad: str | None,
@@ -130,13 +140,16 @@ def command(
         within=within,
         across=across,
         source_field=source_field,
-        guards=Guards(max_cluster=max_cluster, max_loss=_share(max_loss)),
+        guards=Guards(max_cluster, _share(max_loss), _share(max_same)),
     )
+    scheme = None if scheme_name is None and bits is None else scheme_of(scheme_name or "text")
+    if scheme is not None and bits is not None:
+        scheme = scheme_of(scheme, bits=bits)
     tolerance = Tolerance(count=0) if strict_input else ANY if max_bad is None else Tolerance.of(max_bad)
     job = Job(
         inputs=inputs,
         out=out,
-        scheme=scheme_of(scheme_name) if bits is None else scheme_of(scheme_name, bits=bits),
+        scheme=scheme,
         settings=settings,
         reading=Reading(text_field, id_field, kind, html, tolerance=tolerance),
         protect=protect,
@@ -151,8 +164,8 @@ def command(
     )
     try:
         done = run_job(job)
-    except KeyboardInterrupt:
-        click.echo(f"neardup: interrupted; the same command goes on from what is in {visible(out)}", err=True)
+    except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM
+        click.echo(f"neardup: stopped; the same command goes on from what is in {visible(out)}", err=True)
         raise
     counts = done.manifest["counts"]
     if as_json:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 
 import click
 
@@ -36,10 +38,7 @@ def command(
         if fingerprints:
             values.append(parse(given, chosen.bits))
             continue
-        text = given
-        if files:
-            with open(given, encoding="utf-8", errors="replace") as file:
-                text = file.read()
+        text = _content(given) if files else given
         value = chosen.fingerprint(text)
         if value is None:
             raise InvalidValue(f"{which} has no information in it: {text[:40]!r}")
@@ -56,3 +55,17 @@ def command(
         click.echo(json.dumps(facts))
     else:
         click.echo(f"{apart} of {chosen.bits} bits differ; estimated similarity {facts['similarity']:.3f}")
+
+
+def _content(path: str) -> str:
+    """The text of a file that can be read to its end."""
+    from neardup.errors import RefusedInput
+    from neardup.sources.limits import DEFAULT, size
+
+    about = os.stat(path)
+    if not stat.S_ISREG(about.st_mode):
+        raise RefusedInput(f"{path!r} is not a regular file")
+    if about.st_size > DEFAULT.text:
+        raise RefusedInput(f"{path!r} is larger than {size(DEFAULT.text)}")
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()

@@ -58,9 +58,9 @@ def command(
     """
     import pyarrow as pa
 
+    from neardup.files import check_free
     from neardup.progress import stage
     from neardup.schemes import scheme as scheme_of
-    from neardup.sinks.atomic import check_free
     from neardup.sinks.quarantine import Quarantine
     from neardup.sinks.tables import check_sink, open_sink
     from neardup.sources import ANY, Tolerance, open_source

@@ -24,8 +24,8 @@ def command() -> None:
 @click.option("--overwrite", is_flag=True, help="Replace an index that exists.")
 def build(index: str, fingerprints: str, radius: int, bits: int | None, overwrite: bool) -> None:
     """Write INDEX from the fingerprints of a file."""
+    from neardup.files import check_free
     from neardup.index import Index
-    from neardup.sinks.atomic import check_free
     from neardup.sources.fingerprint_files import read
 
     check_free(index, overwrite=overwrite)

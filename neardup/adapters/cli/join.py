@@ -41,8 +41,8 @@ def command(
     import numpy as np
     import pyarrow as pa
 
+    from neardup.files import check_free
     from neardup.pairs import join
-    from neardup.sinks.atomic import check_free
     from neardup.sinks.tables import check_sink, open_sink
     from neardup.sources.fingerprint_files import read
 

@@ -15,7 +15,11 @@ def command(name: str | None, as_json: bool, as_toml: bool) -> None:
     """List the schemes, or print the scheme NAME (or in the file NAME) in full."""
     from neardup.schemes import SCHEMES, scheme, summaries, to_toml
 
+    if as_json and as_toml:
+        raise click.UsageError("choose one of --json and --toml")
     if name is None:
+        if as_toml:
+            raise click.UsageError("--toml writes one scheme; name it")
         rows = summaries()
         if as_json:
             click.echo(json.dumps(rows, indent=2, ensure_ascii=False))

@@ -1,0 +1,228 @@
+"""How good the verified clusters are on labelled collections, with one setting for all of them.
+
+    python benchmarks/quality.py --data ../shared/quality
+
+Every collection of DATA/data goes through `neardup.dedupe` as a user would call it; DATA/score.py
+(and DATA/score_sure.py, where some labels are in doubt) judge the annotated clusters. Prints a
+table for each setting. Exit 1 if the default misses a target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import neardup as nd
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the default must reach; with *sure*, pairs whose label is in doubt count on neither side."""
+
+    f1: float
+    precision: float = 0.93
+    sure: bool = False
+
+
+TARGETS = {
+    "web": Target(0.96),
+    "multi": Target(0.95),
+    "short": Target(0.96),
+    "revisions": Target(0.98),
+    "articles": Target(1.0),
+    "dblp_acm": Target(0.86, precision=0.84),
+    "advisories": Target(0.93, sure=True),
+    "debdesc": Target(0.80, sure=True),
+}
+# The first one is what the targets are for.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "strict": {"verify": "strict"},
+    "loose": {"verify": "loose"},
+    "default, --keep longest": {"keep": "longest"},
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a scorer said of the clusters of one collection."""
+
+    precision: float
+    recall: float
+    f1: float
+    ari: float
+    seconds: float
+    removed: int
+    labels: tuple[float, float, float] | None = None
+    """Precision, recall and F1 with the labels in doubt, where those above are without."""
+    reasons: dict[str, tuple[int, int]] | None = None
+    """Reason -> accepted pairs of different texts that are right, and all of them."""
+
+    def holds(self, target: Target) -> bool:
+        """Whether both figures reach what is asked."""
+        return self.f1 >= target.f1 and self.precision >= target.precision
+
+
+def documents(path: Path) -> list[dict[str, str]]:
+    """Ids and texts: what a user has. The labels stay in the file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [{"id": row["id"], "text": row["text"]} for row in map(json.loads, lines)]
+
+
+def score(data: Path, name: str, choices: Mapping[str, Any], threads: int | None) -> Score:
+    """Deduplicate one collection and have it judged."""
+    truth = data / "data" / f"{name}.jsonl.gz"
+    rows = documents(truth)
+    start = time.perf_counter()
+    result = nd.dedupe(rows, threads=threads, **choices)
+    seconds = time.perf_counter() - start
+    columns = (result.annotations.column(column).to_pylist() for column in ("id", "cluster"))
+    clusters: dict[str, list[str]] = {}
+    for id, cluster in zip(*columns, strict=True):
+        clusters.setdefault(cluster, []).append(id)
+    with tempfile.TemporaryDirectory() as folder:
+        labels, pairs = Path(folder, "clusters.tsv"), Path(folder, "pairs.tsv")
+        labels.write_text("".join(f"{id}\t{name}\n" for name, ids in clusters.items() for id in ids))
+        pairs.write_text("".join(f"{a}\t{b}\n" for ids in clusters.values() for a, b in combinations(ids, 2)))
+        said = json.loads(run(data / "score.py", truth, "--clusters", labels, "--json"))
+        found = said["closure_precision"], said["closure_recall"], said["closure_f1"]
+        in_doubt = None
+        if TARGETS[name].sure:
+            in_doubt = found
+            doubtful = data / "data" / f"{name}.uncertain.tsv"
+            found = sure_figures(run(data / "score_sure.py", truth, pairs, doubtful))
+    reasons = by_reason(truth, result.evidence)
+    return Score(*found, said["ari"], seconds, result.summary["removed"], in_doubt, reasons)
+
+
+def by_reason(truth: Path, evidence: Any) -> dict[str, tuple[int, int]]:
+    """How often each reason to accept a pair was right; pairs whose label is in doubt are left out."""
+    with gzip.open(truth, "rt", encoding="utf-8") as lines:
+        cluster = {row["id"]: row["cluster"] for row in map(json.loads, lines)}
+    doubtful = set()
+    listed = truth.with_name(truth.name.replace(".jsonl.gz", ".uncertain.tsv"))
+    if listed.exists():
+        for line in listed.read_text(encoding="utf-8").splitlines():
+            one, other, kind, similarity = line.split("\t")[:4]
+            if kind != "neg-alike" or float(similarity) >= 0.85:  # as score_sure.py does
+                doubtful.add(frozenset((one, other)))
+    counts: dict[str, list[int]] = {}
+    for row in evidence.to_pylist():
+        one, other = row["keeper"], row["id"]
+        if row["accepted"] and row["rule"] != "identical text" and {one, other} not in doubtful:
+            count = counts.setdefault(row["rule"], [0, 0])
+            count[0] += cluster[one] == cluster[other]
+            count[1] += 1
+    return {rule: (right, all) for rule, (right, all) in sorted(counts.items())}
+
+
+def reason_table(title: str, scores: Mapping[str, Score]) -> str:
+    """The precision of each reason, over all pairs together and by collection."""
+    rules = sorted({rule for one in scores.values() for rule in one.reasons or {}})
+    head = ["reason", "all", *scores]
+    lines = [f"**{title}: accepted pairs that are right**", ""]
+    lines += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for rule in rules:
+        found = [(one.reasons or {}).get(rule, (0, 0)) for one in scores.values()]
+        found.insert(0, (sum(right for right, _ in found), sum(all for _, all in found)))
+        cells = [f"{right / all:.3f} of {all:,}" if all else "" for right, all in found]
+        lines.append("| " + " | ".join([rule, *cells]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def run(script: Path, *arguments: Any) -> str:
+    """What a scorer prints."""
+    command = [sys.executable, str(script), *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def sure_figures(text: str) -> tuple[float, float, float]:
+    """Precision, recall and F1 of the pairs whose label is beyond doubt."""
+    found = re.search(r"^sure\s+P ([\d.]+) R ([\d.]+) F1 ([\d.]+)", text, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"score_sure.py said nothing that is understood: {text[:200]!r}")
+    precision, recall, f1 = map(float, found.groups())
+    return precision, recall, f1
+
+
+def table(title: str, scores: Mapping[str, Score], *, judged: bool) -> str:
+    """One setting as a markdown table; with *judged*, whether each target holds."""
+    head = ["set", "F1", "precision", "recall", "ARI", "removed", "s"]
+    if judged:
+        head[1:1] = ["target F1 / precision", "holds"]
+    lines = [f"**{title}**", "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name, one in scores.items():
+        target = TARGETS[name]
+        cells = [name + (" (sure)" if target.sure else "")]
+        if judged:
+            cells += [f"{target.f1:.2f} / {target.precision:.2f}", "yes" if one.holds(target) else "**no**"]
+        cells += [f"{figure:.4f}" for figure in (one.f1, one.precision, one.recall, one.ari)]
+        cells += [f"{one.removed:,}", f"{one.seconds:.1f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+        if one.labels is not None:
+            precision, recall, f1 = one.labels
+            blank = ["", ""] if judged else []
+            cells = [f"{name}, doubtful labels too", *blank, f"{f1:.4f}", f"{precision:.4f}", f"{recall:.4f}"]
+            lines.append("| " + " | ".join([*cells, "", "", ""]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument(
+        "--data", required=True, type=Path, metavar="DIR", help="folder with score.py and data/"
+    )
+    parser.add_argument("--set", action="append", choices=list(TARGETS), help="only these collections")
+    parser.add_argument("--setting", action="append", choices=list(SETTINGS), help="only these settings")
+    parser.add_argument("--similarity", type=float, help="another similarity, for all of them")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--images", action="store_true", help="score pictures as well")
+    parser.add_argument("--reasons", action="store_true", help="how often each reason to accept is right")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    chosen = parser.parse_args(arguments)
+    settings = chosen.setting or list(SETTINGS)
+    missed: list[str] = []
+    figures: dict[str, dict[str, Any]] = {}
+    for setting in settings:
+        choices = dict(SETTINGS[setting])
+        if chosen.similarity is not None:
+            choices["similarity"] = chosen.similarity
+        scores = {name: score(chosen.data, name, choices, chosen.threads) for name in chosen.set or TARGETS}
+        judged = setting == next(iter(SETTINGS))
+        print(table(setting, scores, judged=judged), flush=True)
+        if chosen.reasons:
+            print(reason_table(setting, scores), flush=True)
+        if judged:
+            missed = [name for name, one in scores.items() if not one.holds(TARGETS[name])]
+        figures[setting] = {
+            name: {field: getattr(one, field) for field in Score.__dataclass_fields__}
+            for name, one in scores.items()
+        }
+    if chosen.json:
+        chosen.json.write_text(json.dumps(figures, indent=2) + "\n")
+    if missed:
+        print(f"missed: {', '.join(missed)}", file=sys.stderr)
+    code = 1 if missed else 0
+    images = Path(__file__).with_name("quality_images.py")
+    if chosen.images and not images.exists():
+        print(f"no pictures scored: {images.name} is not there", file=sys.stderr)
+    elif chosen.images:
+        done = subprocess.run([sys.executable, str(images), "--data", os.fspath(chosen.data)], check=False)
+        code = code or done.returncode
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""neardup calibrate: what each setting would find on the user's documents, and which one to take."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from neardup.adapters.cli import QUARANTINED, REFUSED, visible
+
+if TYPE_CHECKING:
+    from neardup.calibration import Calibration, Row
+
+
+@click.command("calibrate")
+@click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
+@click.option("--labels", metavar="PAIRS.csv", help="Pairs that you judged: id1,id2,0 or id1,id2,1 a line.")
+@click.option(
+    "--target-precision",
+    "precision",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="Least share of the accepted pairs that must be right.",
+)
+@click.option(
+    "--edits",
+    type=click.IntRange(1, 50),
+    default=20,
+    show_default=True,
+    metavar="P",
+    help="Copies with up to P per cent changed should be found.",
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=2),
+    default=20_000,
+    show_default=True,
+    help="Documents to look at, at most.",
+)
+@click.option(
+    "--copies",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Edited copies to plant among them.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed takes another sample.")
+@click.option("--scheme", "name", help="Name or file of the scheme.  [default: that of dedupe]")
+@click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
+@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
+@click.option("--format", "kind", help="Format of the input, if its name does not tell.")
+@click.option("--html", is_flag=True, help="Take the main text of HTML files.")
+@click.option("--report", metavar="CAL.html", help="Write a page with the curves.")
+@click.option("--overwrite", is_flag=True, help="Replace a page that exists.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="Write everything that was measured as JSON.")
+def command(
+    inputs: tuple[str, ...],
+    labels: str | None,
+    precision: float,
+    edits: int,
+    sample: int,
+    copies: int,
+    seed: int,
+    name: str | None,
+    bits: int | None,
+    text_field: str,
+    id_field: str | None,
+    kind: str | None,
+    html: bool,
+    report: str | None,
+    overwrite: bool,
+    threads: int | None,
+    quiet: bool,
+    as_json: bool,
+) -> int:
+    """Plant edited copies of your own documents among them, and see which ones each setting finds.
+
+    Nothing is written but the page that --report asks for. The same input and seed give the same answer.
+    """
+    from neardup.calibration import Choices, calibrate, read_labels
+    from neardup.calibration_page import write_page
+    from neardup.files import check_free
+    from neardup.schemes import scheme as scheme_of
+    from neardup.sources import open_source
+
+    if report is not None:
+        check_free(report, overwrite=overwrite)
+    overrides = {} if bits is None else {"bits": bits}
+    chosen = None if name is None and bits is None else scheme_of(name or "text", **overrides)
+    choices = Choices(sample=sample, copies=copies, edits=edits, precision=precision, seed=seed)
+    pairs = [] if labels is None else read_labels(labels)
+    source = open_source(
+        list(inputs), text_field=text_field, id_field=id_field, format=kind, html=html, unique=True
+    )
+    found = calibrate(
+        None,
+        labels=pairs,
+        scheme=chosen,
+        choices=choices,
+        threads=threads,
+        quiet=quiet,
+        source=source,
+    )
+    if report is not None:
+        write_page(found, report, overwrite=overwrite)
+    if as_json:
+        click.echo(json.dumps({**found.facts(), "command": found.command}))
+    else:
+        _show(found)
+    for bad in source.refused:
+        click.echo(f"neardup: refused {visible(bad.file)}: {visible(bad.reason)}", err=True)
+    if source.bad:
+        click.echo(
+            f"neardup: {source.bad:,} of {source.records:,} records are bad and were left out", err=True
+        )
+    return REFUSED if source.refused else QUARANTINED if source.bad else 0
+
+
+def _show(found: Calibration) -> None:
+    labels = f", {found.labels:,} labelled pairs" if found.labels else ""
+    planted = f"{found.copies:,} edited copies planted among them"
+    click.echo(f"{found.sampled:,} of {found.documents:,} documents, {planted}{labels}")
+    tables = ("planted copies found, expected precision, pairs accepted among the documents", False)
+    measured = ("measured on the labels: recall, precision", True)
+    for title, labelled in (tables, measured) if found.labels else (tables,):
+        click.echo(
+            f"\n{title}\nsimilarity" + "".join(f"  {mode:^27}" for mode in ("default", "strict", "loose"))
+        )
+        for at, similarity in enumerate(found.similarities):
+            cells = [_cell(found, found.of(mode)[at], labelled) for mode in ("default", "strict", "loose")]
+            click.echo(f"{similarity:10.2f}  " + "  ".join(cells))
+    best = found.recommended
+    at = found.similarities.index(best.similarity)
+    click.echo(f"\nshare found at * by kind of change (up to {found.choices.edits} % is asked for):")
+    for one in found.edits:
+        asked = "" if one.counted else "   not asked for"
+        click.echo(
+            f"  {one.name:12}  {one.recall[best.mode][at]:6.1%} of {one.copies:4}   "
+            f"similarity {one.similarity:.2f}{asked}"
+        )
+    click.echo(f"\nrecommended: neardup dedupe {found.command}")
+    click.echo(f"because {found.why}")
+
+
+def _cell(found: Calibration, row: Row, labelled: bool) -> str:
+    mark = "*" if row == found.recommended else " "
+    if labelled:
+        return f"{mark}{_figure(row.measured_recall)}    {_figure(row.measured_precision)}".ljust(27)
+    margin = "" if row.margin is None else f"±{row.margin:.3f}"
+    return f"{mark}{_figure(row.recall)}{margin} {_figure(row.precision)} {row.pairs:8,}".ljust(27)
+
+
+def _figure(value: float | None) -> str:
+    return "  –  " if value is None else f"{value:.3f}"

@@ -1,0 +1,102 @@
+"""The page of a calibration: one HTML file that needs nothing but itself, like the report of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from neardup.calibration import MODES, Calibration
+from neardup.files import atomic_file
+from neardup.report import render_page
+
+WIDTH: Final = 720
+HEIGHT: Final = 320
+LEFT: Final = 48
+TOP: Final = 14
+BOTTOM: Final = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A line of the plot: its style class and its points, in pixels."""
+
+    name: str
+    style: str
+    points: str
+    marks: tuple[tuple[float, float, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Shares upwards, similarity to the right."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    curves: tuple[Curve, ...]
+    shares: tuple[tuple[float, str], ...]
+    similarities: tuple[tuple[float, str], ...]
+    mark: float
+
+
+def plot(found: Calibration) -> Plot:
+    """The recall and the precision of every setting, and a mark at the one that is recommended."""
+    low, high = found.similarities[0], found.similarities[-1]
+    lowest = min(
+        (value for row in found.rows for value in (row.best_recall, row.best_precision) if value is not None),
+        default=0.0,
+    )
+    floor = max(0.0, min(0.9, int(lowest * 10) / 10))
+
+    def across(similarity: float) -> float:
+        return LEFT + (similarity - low) / (high - low) * (WIDTH - LEFT - 16)
+
+    def up(share: float) -> float:
+        return TOP + (1 - share) / (1 - floor) * (HEIGHT - TOP - BOTTOM)
+
+    def curve(name: str, style: str, values: Sequence[float | None]) -> Curve:
+        marks = tuple(
+            (across(similarity), up(value), f"{name} at {similarity:.2f}: {value:.3f}")
+            for similarity, value in zip(found.similarities, values, strict=True)
+            if value is not None
+        )
+        return Curve(name, style, " ".join(f"{x:.1f},{y:.1f}" for x, y, _ in marks), marks)
+
+    curves = []
+    for mode in MODES:
+        rows = found.of(mode)
+        curves.append(curve(f"recall, {mode}", f"recall {mode}", [row.best_recall for row in rows]))
+        curves.append(curve(f"precision, {mode}", f"precision {mode}", [row.best_precision for row in rows]))
+    steps = round((1 - floor) * 10)
+    shares = [floor + (1 - floor) * at / steps for at in range(steps + 1)]
+    return Plot(
+        width=WIDTH,
+        height=HEIGHT,
+        left=LEFT,
+        right=WIDTH - 16,
+        top=TOP,
+        bottom=HEIGHT - BOTTOM,
+        curves=tuple(one for one in curves if one.points),
+        shares=tuple((up(share), f"{share:.0%}") for share in shares),
+        similarities=tuple((across(similarity), f"{similarity:.2f}") for similarity in found.similarities),
+        mark=across(found.recommended.similarity),
+    )
+
+
+def render(found: Calibration) -> str:
+    """The page as text."""
+    return render_page(
+        "calibration.html", ("report.css", "calibration.css"), found=found, plot=plot(found), modes=MODES
+    )
+
+
+def write_page(found: Calibration, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+    """Write the page; it appears only when it is complete."""
+    page = render(found).encode()
+    with atomic_file(path, overwrite=overwrite) as file:
+        file.write(page)

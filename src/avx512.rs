@@ -1,0 +1,100 @@
+//! The kernels for CPUs with AVX-512 (with VBMI, VBMI2, BITALG and GFNI).
+//!
+//! Each has a portable twin that gives the same bits.
+
+mod hash;
+mod lookup;
+mod normalize;
+mod offsets;
+mod votes;
+
+use crate::bytes::{Rules, Tables};
+use crate::frequencies::Bucket;
+use crate::simd::{self, Level};
+
+pub use normalize::State;
+
+/// Stands for the instructions: whoever has one may use the kernels.
+#[derive(Clone, Copy)]
+pub struct Avx512(());
+
+impl Avx512 {
+    /// The kernels, where the level in force has them.
+    #[inline]
+    pub fn in_force() -> Option<Avx512> {
+        (simd::level() == Level::Avx512).then_some(Avx512(()))
+    }
+
+    /// See `votes::count`.
+    pub fn count(self, hashes: &[u64], ones: &mut [u32; 64]) {
+        // SAFETY: `in_force` found the instructions; the same holds in all functions below.
+        unsafe { votes::count(hashes, ones) }
+    }
+
+    /// See `votes::count_windows`; false, with nothing done, for an uncommon number of words.
+    pub fn count_windows(self, text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) -> bool {
+        // SAFETY: as in `count`.
+        unsafe { votes::count_windows(text, windows, width, seed, ones) }
+    }
+
+    /// See `votes::weigh`; false, with nothing done, where a weight has more than 16 bits.
+    pub fn weigh(self, hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) -> bool {
+        // SAFETY: as in `count`.
+        unsafe { votes::weigh(hashes, weights, ones) }
+    }
+
+    /// Bit i where `ones[i]` is at least *least*.
+    pub fn at_least(self, ones: &[u32; 64], least: u32) -> u64 {
+        // SAFETY: as in `count`.
+        unsafe { votes::at_least(ones, least) }
+    }
+
+    /// See `mix::hash_parts`.
+    pub fn hash_parts(self, text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
+        // SAFETY: as in `count`.
+        unsafe { hash::hash_parts(text, starts, ends, seed, out) }
+    }
+
+    /// See `mix::hash_windows`.
+    pub fn hash_windows(self, text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+        // SAFETY: as in `count`.
+        unsafe { hash::hash_windows(text, from, width, seed, out) }
+    }
+
+    /// `finish(hash + step)` of each hash.
+    pub fn words(self, hashes: &[u64], step: u64, out: &mut [u64]) {
+        // SAFETY: as in `count`.
+        unsafe { hash::words(hashes, step, out) }
+    }
+
+    /// Call *each* with the class of every key, one after the other.
+    pub fn classes(self, buckets: &[Bucket], keys: impl Iterator<Item = u64> + Clone, each: impl FnMut(usize)) {
+        // SAFETY: as in `count`.
+        unsafe { lookup::classes(buckets, keys, each) }
+    }
+
+    /// Append *base* plus the offsets of the bytes of *text* that are spaces.
+    pub fn spaces(self, text: &[u8], base: u32, out: &mut Vec<u32>) {
+        // SAFETY: as in `count`.
+        unsafe { offsets::spaces(text, base, out) }
+    }
+
+    /// Append *base* plus the offsets of the bytes of *text* that begin a character.
+    pub fn characters(self, text: &[u8], base: u32, out: &mut Vec<u32>) {
+        // SAFETY: as in `count`.
+        unsafe { offsets::characters(text, base, out) }
+    }
+
+    /// Normalise on from *state*; whether the end of the text was reached.
+    pub fn normalize(
+        self,
+        rules: Rules,
+        text: &[u8],
+        tables: Option<&Tables>,
+        state: &mut State,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        // SAFETY: as in `count`.
+        unsafe { normalize::run(rules, text, tables, state, out) }
+    }
+}

@@ -1,0 +1,232 @@
+//! Normalisation, 64 bytes at a time, without decoding: see `bytes`.
+//!
+//! ```text
+//! for each block of whole characters:
+//!     which bytes belong to word characters; what they become
+//!     keep those, and the first byte behind a word as a space; move what is kept together
+//! ```
+
+use std::arch::x86_64::*;
+
+use crate::bytes::{Rules, SLOW, Tables};
+
+/// Where the vector code stopped, and what it has to know to go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct State {
+    /// The next byte of the text.
+    pub at: usize,
+    /// The last character was a word character.
+    pub in_word: bool,
+    /// Bytes above 0x7f were written.
+    pub high: bool,
+    /// The block that must be looked at character by character ends here.
+    pub slow_end: usize,
+}
+
+/// Normalise `text[state.at..]` behind *out* until the end of the text, or until a block that
+/// holds a character that is not in *tables*; whether the end was reached.
+///
+/// *text* is valid UTF-8 and `state.at` is the beginning of a character. Without *tables* a block
+/// that is not ASCII ends the run, and nothing needs to be valid.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
+    match rules {
+        Rules::Text => blocks::<{ Rules::Text as u8 }>(text, tables, state, out),
+        Rules::WordChars => blocks::<{ Rules::WordChars as u8 }>(text, tables, state, out),
+        Rules::Lower => blocks::<{ Rules::Lower as u8 }>(text, tables, state, out),
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+fn blocks<const RULES: u8>(text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
+    let space = _mm512_set1_epi8(b' ' as i8);
+    out.reserve(text.len() - state.at + 64);
+    let mut in_word = u64::from(state.in_word);
+    let mut at = state.at;
+    let mut high = 0;
+    let mut written = out.len();
+    let end = out.as_mut_ptr();
+    let mut whole = true;
+    while at < text.len() {
+        let mut size = (text.len() - at).min(64);
+        let valid = u64::MAX >> (64 - size);
+        // SAFETY: the mask reads no more bytes than are left.
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(valid, text.as_ptr().add(at).cast()) };
+        let (mut new, mut word) = ascii(bytes);
+        let above = _mm512_movepi8_mask(bytes);
+        let mut keep = valid;
+        if above != 0 {
+            let Some(tables) = tables else {
+                whole = false;
+                state.slow_end = at;
+                break;
+            };
+            let found = others(&text[at..at + size], bytes, new, above, tables);
+            (new, size) = (found.new, found.size);
+            keep = u64::MAX >> (64 - size);
+            if found.slow != 0 {
+                whole = false;
+                state.slow_end = at + size;
+                break;
+            }
+            word = (word | found.word) & keep;
+        }
+        if RULES == Rules::Text as u8 {
+            let gap = !word & (word << 1 | in_word);
+            keep &= word | gap;
+            new = _mm512_mask_mov_epi8(new, gap, space);
+            in_word = word >> (size - 1) & 1;
+        } else if RULES == Rules::WordChars as u8 {
+            keep &= word;
+        }
+        high |= above & if RULES == Rules::Lower as u8 { keep } else { word };
+        // SAFETY: at most `size` bytes are kept of as many read, and there was room for all
+        // that was left to read and 64 more.
+        unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(keep, new)) };
+        written += keep.count_ones() as usize;
+        at += size;
+    }
+    // SAFETY: the bytes up to here were written above.
+    unsafe { out.set_len(written) };
+    state.at = at;
+    state.in_word = in_word != 0;
+    state.high |= high != 0;
+    whole
+}
+
+/// The lower case of the ASCII letters among *bytes*, and which of them are word bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn ascii(bytes: __m512i) -> (__m512i, u64) {
+    let from = |low: u8| _mm512_sub_epi8(bytes, _mm512_set1_epi8(low as i8));
+    let capital = _mm512_cmplt_epu8_mask(from(b'A'), _mm512_set1_epi8(26));
+    let new = _mm512_mask_add_epi8(bytes, capital, bytes, _mm512_set1_epi8(32));
+    let small = _mm512_sub_epi8(new, _mm512_set1_epi8(b'a' as i8));
+    let letter = _mm512_cmplt_epu8_mask(small, _mm512_set1_epi8(26));
+    let digit = _mm512_cmplt_epu8_mask(from(b'0'), _mm512_set1_epi8(10));
+    let line = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b'_' as i8));
+    (new, letter | digit | line)
+}
+
+struct Found {
+    new: __m512i,
+    /// The bytes of word characters outside ASCII.
+    word: u64,
+    /// How many bytes make whole characters.
+    size: usize,
+    /// Characters that are not in the tables.
+    slow: u64,
+}
+
+/// What becomes of the characters outside ASCII in *block*, whose *bytes* are those *above* 0x7f
+/// and others.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Tables) -> Found {
+    let at_least = |low: u8| _mm512_mask_cmpge_epu8_mask(above, bytes, _mm512_set1_epi8(low as i8));
+    let (from_two, from_three, from_four) = (at_least(0xc0), at_least(0xe0), at_least(0xf0));
+    let (two, three) = (from_two & !from_three, from_three & !from_four);
+    // A character that does not end in this block waits for the next.
+    let cut = two & 1 << 63 | three & 3 << 62 | from_four & 7 << 61;
+    let size = block.len().min(cut.trailing_zeros() as usize);
+    let keep = u64::MAX >> (64 - size);
+    let (two, three) = (two & keep, three & keep);
+    let mut found = Found { new, word: 0, size, slow: from_four & keep };
+    if found.slow == 0 && two != 0 {
+        pairs(block, bytes, two, tables, &mut found);
+    }
+    if found.slow == 0 && three != 0 {
+        threes(block, bytes, three, tables, &mut found);
+    }
+    found
+}
+
+/// Characters of two bytes, which begin at *leads*.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+fn pairs(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut Found) {
+    let second = moved(1, bytes);
+    let six = _mm512_set1_epi8(0x3f);
+    let pair = _mm512_and_si512(bytes, _mm512_set1_epi8(0xfe_u8 as i8));
+    let odd = _mm512_slli_epi16::<6>(_mm512_and_si512(bytes, _mm512_set1_epi8(1)));
+    let index = _mm512_or_si512(odd, _mm512_and_si512(second, six));
+    let mut entries = _mm512_setzero_si512();
+    let mut left = leads;
+    while left != 0 {
+        let lead = block[left.trailing_zeros() as usize] & 0xfe;
+        let these = _mm512_mask_cmpeq_epi8_mask(left, pair, _mm512_set1_epi8(lead as i8));
+        let table = tables.pairs[usize::from(lead >> 1 & 15)].as_ptr();
+        // SAFETY: a table is 128 bytes.
+        let (low, high) = unsafe { (_mm512_loadu_si512(table.cast()), _mm512_loadu_si512(table.add(64).cast())) };
+        entries = _mm512_mask_mov_epi8(entries, these, _mm512_permutex2var_epi8(low, index, high));
+        left &= !these;
+    }
+    found.slow |= _mm512_mask_cmpeq_epi8_mask(leads, entries, _mm512_set1_epi8(SLOW as i8));
+    let word = leads & !_mm512_movepi8_mask(entries);
+    let odd = _mm512_srli_epi16::<6>(_mm512_and_si512(entries, _mm512_set1_epi8(0x40)));
+    found.new = _mm512_mask_mov_epi8(found.new, word, _mm512_or_si512(pair, odd));
+    found.new = _mm512_mask_mov_epi8(found.new, word << 1, continuing(moved(-1, entries)));
+    found.word |= word | word << 1;
+}
+
+/// Characters of three bytes, which begin at *leads*.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+fn threes(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut Found) {
+    let (second, third) = (moved(1, bytes), moved(2, bytes));
+    let four = _mm512_and_si512(bytes, _mm512_set1_epi8(15));
+    let bound = |table: &[u8; 16]| {
+        // SAFETY: the array is 16 bytes.
+        let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
+        _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), four)
+    };
+    let mut word = _mm512_mask_cmpge_epu8_mask(leads, second, bound(&tables.first));
+    word = _mm512_mask_cmple_epu8_mask(word, second, bound(&tables.last));
+    let mut left = leads & !word;
+    if left != 0 {
+        let looked_up = left;
+        let mut entries = _mm512_setzero_si512();
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            let (lead, next) = (block[at], block[at + 1]);
+            let these = _mm512_mask_cmpeq_epi8_mask(left, bytes, _mm512_set1_epi8(lead as i8));
+            let these = _mm512_mask_cmpeq_epi8_mask(these, second, _mm512_set1_epi8(next as i8));
+            let table = &tables.threes[usize::from(lead & 15) << 6 | usize::from(next & 0x3f)];
+            // SAFETY: a table is 64 bytes.
+            let table = unsafe { _mm512_loadu_si512(table.as_ptr().cast()) };
+            entries = _mm512_mask_permutexvar_epi8(entries, these, third, table);
+            left &= !these;
+        }
+        found.slow |= _mm512_mask_cmpeq_epi8_mask(looked_up, entries, _mm512_set1_epi8(SLOW as i8));
+        let kept = looked_up & !_mm512_movepi8_mask(entries);
+        found.new = _mm512_mask_mov_epi8(found.new, kept << 2, continuing(moved(-2, entries)));
+        word |= kept;
+    }
+    found.word |= word | word << 1 | word << 2;
+}
+
+/// The byte *by* places further on, in every place.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn moved(by: i8, bytes: __m512i) -> __m512i {
+    const IOTA: [u8; 64] = {
+        let mut iota = [0; 64];
+        let mut at = 0;
+        while at < 64 {
+            iota[at] = at as u8;
+            at += 1;
+        }
+        iota
+    };
+    // SAFETY: the array is 64 bytes.
+    let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
+    _mm512_permutexvar_epi8(_mm512_add_epi8(iota, _mm512_set1_epi8(by)), bytes)
+}
+
+/// Continuation bytes with the low six bits of *bytes*.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn continuing(bytes: __m512i) -> __m512i {
+    let six = _mm512_and_si512(bytes, _mm512_set1_epi8(0x3f));
+    _mm512_or_si512(six, _mm512_set1_epi8(0x80_u8 as i8))
+}

@@ -1,0 +1,262 @@
+//! Counting votes: eight hashes are one vector; its 8x8 bit blocks are transposed, so that a
+//! byte holds one bit of eight hashes, and bits are counted a byte at a time.
+
+use std::arch::x86_64::*;
+
+use super::hash::{eight_windows, finish, window_shuffle};
+use crate::mix::{GAMMA, PADDING, STREAM};
+
+/// Blocks of eight hashes between two flushes of byte-wide counters.
+const BLOCKS: usize = 31;
+
+/// Byte counters of one word of the hashes, and what was flushed from them.
+#[derive(Clone, Copy)]
+struct Counter {
+    bytes: __m512i,
+    sums: [__m512i; 4],
+}
+
+impl Counter {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn new() -> Counter {
+        Counter { bytes: _mm512_setzero_si512(), sums: [_mm512_setzero_si512(); 4] }
+    }
+
+    /// Count the bits of eight hashes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn add(&mut self, hashes: __m512i) {
+        self.bytes = _mm512_add_epi8(self.bytes, _mm512_popcnt_epi8(transposed(hashes)));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn flush(&mut self) {
+        let quarters = [
+            _mm512_castsi512_si128(self.bytes),
+            _mm512_extracti32x4_epi32::<1>(self.bytes),
+            _mm512_extracti32x4_epi32::<2>(self.bytes),
+            _mm512_extracti32x4_epi32::<3>(self.bytes),
+        ];
+        for (sum, quarter) in self.sums.iter_mut().zip(quarters) {
+            *sum = _mm512_add_epi32(*sum, _mm512_cvtepu8_epi32(quarter));
+        }
+        self.bytes = _mm512_setzero_si512();
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn finish(mut self, ones: &mut [u32; 64]) {
+        self.flush();
+        for (sum, counters) in self.sums.iter().zip(ones.chunks_exact_mut(16)) {
+            let at = counters.as_mut_ptr().cast::<__m512i>();
+            // SAFETY: sixteen counters are 64 bytes.
+            unsafe { _mm512_storeu_si512(at, _mm512_add_epi32(*sum, _mm512_loadu_si512(at))) };
+        }
+    }
+}
+
+/// Byte 8L + j holds bit 8L + j of the eight hashes, in an order that does not matter.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+fn transposed(hashes: __m512i) -> __m512i {
+    // Lane L takes byte L of every hash; the unit vectors then pick its bits.
+    let lanes = _mm512_permutexvar_epi8(byte_lanes(), hashes);
+    _mm512_gf2p8affine_epi64_epi8::<0>(_mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64), lanes)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn byte_lanes() -> __m512i {
+    const INDEX: [u8; 64] = {
+        let mut index = [0; 64];
+        let mut at = 0;
+        while at < 64 {
+            index[at] = (at % 8 * 8 + at / 8) as u8;
+            at += 1;
+        }
+        index
+    };
+    // SAFETY: the array is 64 bytes.
+    unsafe { _mm512_loadu_si512(INDEX.as_ptr().cast()) }
+}
+
+/// Add to *ones* how many of *hashes* have each bit.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+pub fn count(hashes: &[u64], ones: &mut [u32; 64]) {
+    let mut counter = Counter::new();
+    for round in hashes.chunks(BLOCKS * 8) {
+        for eight in round.chunks(8) {
+            counter.add(load(eight));
+        }
+        counter.flush();
+    }
+    counter.finish(ones);
+}
+
+/// Up to eight words, zeros behind them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) fn load(words: &[u64]) -> __m512i {
+    let mask = ((1u32 << words.len().min(8)) - 1) as __mmask8;
+    // SAFETY: the mask reads as many words as there are.
+    unsafe { _mm512_maskz_loadu_epi64(mask, words.as_ptr().cast()) }
+}
+
+/// Add to *ones* how many of the hashes (`mix`, one array of counters for each of its words)
+/// of the first *windows* runs of *width* bytes of *text* have each bit; false, with nothing
+/// done, for more words than there are variants of.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+pub fn count_windows(text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) -> bool {
+    assert!(width >= 1 && text.len() >= windows + width + PADDING - 1, "windows stand in a padded text");
+    match ones.len() {
+        1 => windows_in::<1>(text, windows, width, seed, ones),
+        2 => windows_in::<2>(text, windows, width, seed, ones),
+        4 => windows_in::<4>(text, windows, width, seed, ones),
+        _ => return false,
+    }
+    true
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+fn windows_in<const WORDS: usize>(text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) {
+    let mut counters = [Counter::new(); WORDS];
+    let start = _mm512_set1_epi64(seed.wrapping_add(GAMMA.wrapping_mul(width as u64)) as i64);
+    let whole = window_shuffle(8);
+    let last = window_shuffle(width.min(8));
+    let last_from = width.saturating_sub(8);
+    let mut at = 0;
+    while at < windows {
+        let stop = windows.min(at + BLOCKS * 8);
+        while at < stop {
+            let mut x = start;
+            let mut from = 0;
+            while width - from > 8 {
+                x = finish(_mm512_xor_si512(x, eight_windows(text, at + from, whole)));
+                from += 8;
+            }
+            let hash = finish(_mm512_xor_si512(x, eight_windows(text, at + last_from, last)));
+            let lanes = if stop - at >= 8 { 0xff } else { (1u8 << (stop - at)) - 1 };
+            counters[0].add(_mm512_maskz_mov_epi64(lanes, hash));
+            for (j, counter) in counters.iter_mut().enumerate().skip(1) {
+                let step = _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64);
+                let word = finish(_mm512_add_epi64(hash, step));
+                counter.add(_mm512_maskz_mov_epi64(lanes, word));
+            }
+            at += 8;
+        }
+        for counter in &mut counters {
+            counter.flush();
+        }
+    }
+    for (counter, ones) in counters.into_iter().zip(ones) {
+        counter.finish(ones);
+    }
+}
+
+/// Features between two flushes of 32-bit sums of weights below 2^16.
+const WEIGHED: usize = 1 << 15;
+
+/// Add to *ones* the weight of those of *hashes* that have each bit; false, with nothing done,
+/// where a weight has more than 16 bits.
+///
+/// The weights are cut into planes, bit by bit; a plane is a set of features, and its votes are
+/// counted as those of features without weights.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+pub fn weigh(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) -> bool {
+    assert_eq!(hashes.len(), weights.len(), "one weight per hash");
+    let all = weights.iter().fold(0, |all, weight| all | weight);
+    match u32::BITS - all.leading_zeros() {
+        0 => {}
+        1..=4 => weigh_planes::<4>(hashes, weights, ones),
+        5..=6 => weigh_planes::<6>(hashes, weights, ones),
+        7..=8 => weigh_planes::<8>(hashes, weights, ones),
+        9..=11 => weigh_planes::<11>(hashes, weights, ones),
+        12..=16 => weigh_planes::<16>(hashes, weights, ones),
+        _ => return false,
+    }
+    true
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+fn weigh_planes<const PLANES: usize>(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
+    for (hashes, weights) in hashes.chunks(WEIGHED).zip(weights.chunks(WEIGHED)) {
+        let mut sums = [_mm512_setzero_si512(); 4];
+        for (hashes, weights) in hashes.chunks(BLOCKS * 8).zip(weights.chunks(BLOCKS * 8)) {
+            let mut bytes = [_mm512_setzero_si512(); PLANES];
+            for (hashes, weights) in hashes.chunks(8).zip(weights.chunks(8)) {
+                let bits = transposed(load(hashes));
+                let planes = planes_of(weights);
+                for (bytes, plane) in bytes.iter_mut().zip(planes) {
+                    let chosen = _mm512_and_si512(bits, _mm512_set1_epi64(plane as i64));
+                    *bytes = _mm512_add_epi8(*bytes, _mm512_popcnt_epi8(chosen));
+                }
+            }
+            for (plane, bytes) in bytes.into_iter().enumerate() {
+                let mut counter = Counter { bytes, sums: [_mm512_setzero_si512(); 4] };
+                counter.flush();
+                let shift = _mm_cvtsi32_si128(plane as i32);
+                for (sum, part) in sums.iter_mut().zip(counter.sums) {
+                    *sum = _mm512_add_epi32(*sum, _mm512_sll_epi32(part, shift));
+                }
+            }
+        }
+        let mut flat = [0u32; 64];
+        Counter { bytes: _mm512_setzero_si512(), sums }.finish(&mut flat);
+        for (one, sum) in ones.iter_mut().zip(flat) {
+            *one += u64::from(sum);
+        }
+    }
+}
+
+/// Bit p of up to eight weights in each byte of word p, in the order of `transposed`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+fn planes_of(weights: &[u32]) -> [u64; 16] {
+    let mask = ((1u32 << weights.len().min(8)) - 1) as __mmask8;
+    // SAFETY: the mask reads as many weights as there are.
+    let weights = unsafe { _mm256_maskz_loadu_epi32(mask, weights.as_ptr().cast()) };
+    let low = _mm256_cvtepi32_epi8(weights);
+    let high = _mm256_cvtepi32_epi8(_mm256_srli_epi32::<8>(weights));
+    let units = _mm_set1_epi64x(0x8040_2010_0804_0201_u64 as i64);
+    let bits = _mm_gf2p8affine_epi64_epi8::<0>(units, _mm_unpacklo_epi64(low, high));
+    let bits = _mm512_broadcast_i32x4(bits);
+    let mut planes = [0; 16];
+    for (half, planes) in planes.chunks_exact_mut(8).enumerate() {
+        let index = _mm512_add_epi8(lane_numbers(), _mm512_set1_epi8(8 * half as i8));
+        let spread = _mm512_shuffle_epi8(bits, index);
+        // SAFETY: eight words are 64 bytes.
+        unsafe { _mm512_storeu_si512(planes.as_mut_ptr().cast(), spread) };
+    }
+    planes
+}
+
+/// The number of its 64-bit lane in each byte.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn lane_numbers() -> __m512i {
+    _mm512_set_epi64(
+        0x0707_0707_0707_0707,
+        0x0606_0606_0606_0606,
+        0x0505_0505_0505_0505,
+        0x0404_0404_0404_0404,
+        0x0303_0303_0303_0303,
+        0x0202_0202_0202_0202,
+        0x0101_0101_0101_0101,
+        0,
+    )
+}
+
+/// Bit i where `ones[i]` is at least *least*.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub fn at_least(ones: &[u32; 64], least: u32) -> u64 {
+    let least = _mm512_set1_epi32(least as i32);
+    let mut word = 0;
+    for (at, counters) in ones.chunks_exact(16).enumerate() {
+        // SAFETY: sixteen counters are 64 bytes.
+        let counters = unsafe { _mm512_loadu_si512(counters.as_ptr().cast()) };
+        word |= u64::from(_mm512_cmpge_epu32_mask(counters, least)) << (16 * at);
+    }
+    word
+}

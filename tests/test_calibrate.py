@@ -1,0 +1,278 @@
+"""neardup calibrate: what it predicts is what a run then finds, and it says the same every time."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+import neardup as nd
+from neardup import calibration, edits
+from neardup.adapters.cli import run
+from neardup.calibration import MODES, SIMILARITIES, Choices, Label, calibrate, read_labels, recommend
+from neardup.errors import InvalidValue
+
+# A made-up language: common words are short and frequent, as in real ones.
+CHANCE = random.Random(5)
+LANGUAGE = ["".join(CHANCE.choices("aeioubcdfglmnprstv", k=CHANCE.randint(2, 9))) for _ in range(6000)]
+ODDS = [1 / (rank + 3) for rank in range(len(LANGUAGE))]
+
+
+def sentences(chance, words):
+    text = chance.choices(LANGUAGE, ODDS, k=words)
+    return "\n".join(" ".join(text[at : at + 12]) + "." for at in range(0, words, 12))
+
+
+def collection(seed, count, words=180):
+    chance = random.Random(seed)
+    return {
+        f"{seed}-{at}": sentences(chance, chance.randint(words // 2 + 60, words * 2)) for at in range(count)
+    }
+
+
+def documents(texts):
+    return [{"id": id, "text": text} for id, text in texts.items()]
+
+
+def with_copies(texts, percent, seed):
+    """Every other document once more, with that share of its words replaced: not by the code under test."""
+    chance = random.Random(seed)
+    made, pairs = dict(texts), []
+    for id, text in list(texts.items())[::2]:
+        words = re.split(r"(\W+)", text)
+        places = range(0, len(words) - 1, 2)
+        for at in chance.sample(places, round(len(places) * percent / 100)):
+            words[at] = chance.choice(
+                [other for other in chance.choices(LANGUAGE, ODDS, k=4) if other != words[at]]
+            )
+        made[f"{id}+"] = "".join(words)
+        pairs.append((id, f"{id}+"))
+    return made, pairs
+
+
+@pytest.fixture(scope="module")
+def found():
+    return calibrate(documents(collection(1, 300)), choices=Choices(copies=800))
+
+
+LEVELS = (5, 10, 20)
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    """Documents with copies of known kind among them, and what is predicted without knowing which."""
+    made, pairs = {}, []
+    for percent in LEVELS:
+        part, known = with_copies(collection(percent, 300), percent, seed=3)
+        made.update(part)
+        pairs += known
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calibration, "EDITS", tuple(edits.Edit("words", percent) for percent in LEVELS))
+        return made, pairs, calibrate(documents(made), choices=Choices(copies=1300))
+
+
+@pytest.mark.parametrize("mode", ["default", "strict", "loose"])
+@pytest.mark.parametrize("similarity", [0.64, 0.80, 0.92])
+def test_predicted_recall_is_within_three_points_of_the_measured_one(held_out, mode, similarity):
+    made, pairs, predicted = held_out
+    result = nd.dedupe(documents(made), similarity=similarity, verify=mode)
+    cluster = {row["id"]: row["cluster"] for row in result.annotations.to_pylist()}
+    measured = sum(cluster[a] == cluster[b] for a, b in pairs) / len(pairs)
+    row = predicted.of(mode)[SIMILARITIES.index(similarity)]
+    assert abs(row.recall - measured) <= 0.03, (row.recall, measured)
+
+
+def test_recall_falls_with_the_similarity_that_is_asked_for_and_strict_finds_least(found):
+    for mode in MODES:
+        shares = [row.recall for row in found.of(mode)]
+        assert shares == sorted(shares, reverse=True)
+    for default, strict, loose in zip(*(found.of(mode) for mode in MODES), strict=True):
+        assert strict.recall <= default.recall <= loose.recall
+
+
+def test_documents_that_nobody_copied_give_no_pairs(found):
+    assert all(row.pairs == 0 and row.precision is None for row in found.rows)
+    assert found.recommended.mode == "default"
+    assert found.recommended.similarity == 0.64
+
+
+def test_labelled_pairs_give_measured_figures():
+    made, pairs = with_copies(collection(4, 300), 10, seed=3)
+    labels = [Label(a, b, True) for a, b in pairs]
+    labels += [Label(a, c, False) for (a, _), (c, _) in pairwise(pairs)]
+    result = calibrate(documents(made), labels=labels, choices=Choices(copies=40))
+    (row,) = [row for row in result.rows if (row.mode, row.similarity) == ("default", 0.64)]
+    assert row.measured_precision == 1.0
+    assert row.measured_recall >= 0.97
+    assert result.labels == len(labels)
+
+
+def test_wrong_labels_show_as_low_precision_and_change_the_advice():
+    made, pairs = with_copies(collection(4, 300), 20, seed=3)
+    close, _ = with_copies(collection(6, 300), 1, seed=3)
+    labels = [Label(a, b, False) for a, b in pairs]
+    labels += [Label(id, f"{id}+", True) for id in close if f"{id}+" in close]
+    result = calibrate(documents({**made, **close}), labels=labels, choices=Choices(copies=40))
+    best = result.recommended
+    assert best.measured_precision >= 0.95
+    assert (best.mode, best.similarity) != ("default", 0.64)
+    assert "below 0.95" in result.why
+
+
+def test_the_order_of_the_input_changes_nothing():
+    texts = documents(collection(1, 120))
+    shuffled = random.Random(1).sample(texts, len(texts))
+    one, other = (calibrate(data, choices=Choices(copies=60, sample=80)) for data in (texts, shuffled))
+    assert one.facts() == other.facts()
+    assert calibrate(texts, choices=Choices(copies=60, sample=80, seed=1)).facts() != one.facts()
+
+
+def test_a_larger_collection_is_sampled():
+    result = calibrate(documents(collection(1, 120)), choices=Choices(copies=30, sample=50))
+    assert (result.documents, result.sampled) == (120, 50)
+
+
+@pytest.mark.parametrize("edit", edits.EDITS, ids=lambda edit: edit.name)
+def test_an_edit_changes_about_as_much_as_it_says(edit):
+    texts = list(collection(7, 40).values())
+    vocabulary = edits.Vocabulary(texts)
+    text = texts[0] + " in 1984 or 42 times"
+    copy = edits.edited(text, edit, vocabulary, texts[1], random.Random(1))
+    words, other = re.findall(r"\w+", text), re.findall(r"\w+", copy)
+    if edit.kind == "moved":
+        assert sorted(words) == sorted(other)
+        assert words != other
+    elif edit.kind == "cut":
+        assert other == words[: len(other)]
+        assert len(other) == pytest.approx(len(words) * (1 - edit.percent / 100), abs=2)
+    elif edit.kind == "words":
+        changed = sum(a != b for a, b in zip(words, other, strict=True))
+        assert changed == pytest.approx(len(words) * edit.percent / 100, abs=3)
+        assert {"1984", "42"} <= set(other)
+    elif edit.kind == "misread":
+        assert copy != text
+        assert {"1984", "42"} <= set(other)
+    else:
+        assert len(other) == pytest.approx(len(words), abs=3)
+
+
+def test_scripts_without_spaces_are_edited_by_character():
+    text = "近似重複の文書を見つけて証明したものだけを取り除く道具です。" * 4
+    copy = edits.edited(text, edits.Edit("words", 10), edits.Vocabulary([text[::-1]]), text, random.Random(2))
+    assert len(copy) == len(text)
+    assert 5 < sum(a != b for a, b in zip(copy, text, strict=True)) < 14
+
+
+# --- the command -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("calibrate") / "in.jsonl"
+    made, pairs = with_copies(collection(8, 90), 10, seed=3)
+    path.write_text("".join(json.dumps(row) + "\n" for row in documents(made)))
+    labels = path.with_name("pairs.csv")
+    labels.write_text("one,other,same\n" + "".join(f"{a},{b},1\n" for a, b in pairs))
+    return path, labels
+
+
+def test_the_command_recommends_a_command(corpus, capfd):
+    assert run(["calibrate", str(corpus[0]), "--copies", "60", "--quiet"]) == 0
+    out = capfd.readouterr().out
+    assert re.search(r"recommended: neardup dedupe --similarity 0\.\d+( --\w+)?\n", out)
+    assert "words 10 %" in out
+
+
+def test_json_holds_everything(corpus, capfd):
+    path, labels = corpus
+    assert run(["calibrate", str(path), "--labels", str(labels), "--copies", "60", "--json", "--quiet"]) == 0
+    facts = json.loads(capfd.readouterr().out)
+    assert len(facts["rows"]) == len(MODES) * len(SIMILARITIES)
+    assert facts["labels"] == 45
+    assert facts["recommended"]["measured_recall"] > 0.9
+
+
+class Page(HTMLParser):
+    """Collects what a page must not have: scripts, styles of elements, addresses."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.policy = [], ""
+
+    def handle_starttag(self, tag, attributes):
+        names = dict(attributes)
+        if tag == "meta" and names.get("http-equiv") == "Content-Security-Policy":
+            self.policy = names["content"]
+        self.found += [(tag, name) for name in names if name == "style" or name.startswith("on")]
+        self.found += [
+            (tag, value) for name, value in attributes if name in ("src", "href") and value[:1] not in "#d"
+        ]
+        if tag in ("script", "iframe", "object"):
+            self.found.append((tag, ""))
+
+
+def test_the_page_needs_nothing_but_itself(corpus, tmp_path):
+    page = tmp_path / "cal.html"
+    arguments = ["calibrate", str(corpus[0]), "--copies", "60", "--quiet", "--report", str(page)]
+    assert run(arguments) == 0
+    text = page.read_text()
+    seen = Page()
+    seen.feed(text)
+    assert seen.found == []
+    assert "default-src 'none'" in seen.policy
+    assert text.count("<polyline") >= 3
+    assert run(arguments) == 2  # it exists
+    assert run([*arguments, "--overwrite"]) == 0
+    assert page.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "no labelled pair"),
+        ("a,b,1\nc,d\n", "line 2"),
+        ("a,b,1\nc,d,yes\n", "line 2"),
+        ("8-0,nobody,1\n", "nobody"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_named(corpus, tmp_path, capfd, content, said):
+    path = tmp_path / "labels.csv"
+    path.write_text(content)
+    assert run(["calibrate", str(corpus[0]), "--labels", str(path), "--quiet"]) == 2
+    assert said in capfd.readouterr().err
+
+
+def test_labels_may_be_separated_by_tabs(tmp_path):
+    path = tmp_path / "labels.tsv"
+    path.write_text("a, with a comma\tb\t0\n")
+    assert read_labels(path) == [Label("a, with a comma", "b", False)]
+
+
+def test_too_little_text_is_said(tmp_path, capfd):
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"id":"a","text":"a"}\n{"id":"b","text":""}\n')
+    assert run(["calibrate", str(path), "--quiet"]) == 2
+    assert "8 words" in capfd.readouterr().err
+
+
+def test_bad_records_are_told_by_the_exit_code(corpus, tmp_path):
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(corpus[0].read_bytes() + b"not json\n")
+    assert run(["calibrate", str(path), "--copies", "20", "--quiet"]) == 3
+    assert run(["calibrate", str(tmp_path / "missing.jsonl"), "--quiet"]) in (2, 4)
+
+
+@pytest.mark.parametrize("wrong", [{"precision": 0.0}, {"precision": 1.5}, {"sample": 1}, {"copies": 0}])
+def test_choices_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(InvalidValue):
+        Choices(**wrong)
+
+
+def test_the_default_is_recommended_unless_another_setting_is_clearly_better(found):
+    best, why = recommend(found.rows, Choices(), labelled=False)
+    assert (best.mode, best.similarity) == ("default", 0.64)
+    assert "no other setting" in why

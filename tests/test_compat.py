@@ -1,0 +1,364 @@
+"""What the golden files do not say of the originals: batches, errors, rules that are ours."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import sys
+import types
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup import naive
+from neardup.compat import htm, news, pbtk, qyoki
+from neardup.compat.simhash import Simhash, SimhashIndex, simhashes, values
+from neardup.errors import DamagedFile, InvalidValue, MissingExtra
+from neardup.features import trie
+from tests.conftest import texts
+
+# --- simhash ---------------------------------------------------------------------------------------------
+
+
+def md5(data: bytes) -> bytes:
+    return hashlib.md5(data).digest()
+
+
+@given(texts, st.sampled_from([8, 64, 128]))
+def test_a_text_has_the_value_of_the_plain_algorithm(text: str, f: int) -> None:
+    features = naive.chars(naive.normalize_word_chars(text), 4) or [""]
+    hashes = [(int.from_bytes(md5(part.encode())[-f // 8 :], "big"), 1) for part in features]
+    assert Simhash(text, f).value == naive.simhash(hashes, f)
+
+
+@given(texts)
+def test_a_hash_function_of_ones_own_gives_the_same(text: str) -> None:
+    assert Simhash(text, hashfunc=md5) == Simhash(text)
+    assert Simhash(text, reg=re.compile(r"\w+")) == Simhash(text)
+
+
+@given(st.lists(texts, max_size=20))
+def test_many_at_once_are_the_same_as_one_by_one(many: list[str]) -> None:
+    assert values(many).tolist() == [Simhash(text).value for text in many]
+    assert simhashes(many, f=128) == [Simhash(text, f=128) for text in many]
+
+
+weights = st.one_of(st.integers(-60, 60), st.floats(-10, 10, allow_nan=False))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), weights), min_size=1, max_size=8))
+def test_weights_count_the_same_with_any_hash_function(pairs: list[tuple[str, Any]]) -> None:
+    assert Simhash(pairs).value == Simhash(pairs, hashfunc=md5).value
+
+
+def test_a_hash_that_is_too_short_is_an_error() -> None:
+    with pytest.raises(InvalidValue, match="hash of 128 bits is too short for a fingerprint of 256"):
+        Simhash("abcdefg", f=256, hashfunc=md5)
+    with pytest.raises(InvalidValue, match="too few"):
+        Simhash("abcdefg", f=256)
+
+
+def test_a_fingerprint_can_be_in_a_set() -> None:
+    assert len({Simhash("Good job"), Simhash("good job"), Simhash("Good job, Ray")}) == 2
+
+
+def test_the_attributes_of_the_original_are_there() -> None:
+    simhash = Simhash("x", f=128)
+    assert (simhash.f, simhash.f_bytes, simhash.hashfunc, simhash.large_weight_cutoff) == (128, 16, None, 50)
+    assert simhash.batch_size == 200
+    simhash.build_by_features(["aaa", "bbb"])
+    assert simhash.value == Simhash(["aaa", "bbb"], f=128).value
+
+
+def test_a_version_that_is_none_is_an_error() -> None:
+    with pytest.raises(InvalidValue, match="version must look like"):
+        Simhash("x", version="two")
+
+
+operations = st.lists(
+    st.tuples(st.sampled_from(["add", "delete", "query"]), st.integers(0, 3), st.integers(0, 255)),
+    max_size=40,
+)
+
+
+@given(operations, st.sampled_from([(64, 0), (64, 2), (64, 63), (64, 70), (8, 2), (128, 1), (256, 3)]))
+def test_the_index_does_what_buckets_of_sets_do(
+    steps: list[tuple[str, int, int]], shape: tuple[int, int]
+) -> None:
+    f, k = shape
+    index = SimhashIndex([], f, k)
+    entries: set[tuple[str, int]] = set()
+    keys: set[str] = set()
+    for step, name, low in steps:
+        simhash = Simhash(low if f == 8 else low * (1 + (1 << f - 8)), f)
+        keys.update(index.get_keys(simhash))
+        if step == "add":
+            entries.add((str(name), simhash.value))
+            index.add(name, simhash)
+        elif step == "delete":
+            entries.discard((str(name), simhash.value))
+            index.delete(name, simhash)
+        else:
+            near = {name for name, value in entries if nd.distance(value, simhash.value) <= k}
+            assert sorted(index.get_near_dups(simhash)) == sorted(near)
+    assert index.bucket_size() == len(keys)
+    assert {entry for bucket in index.bucket.values() for entry in bucket} == {
+        f"{v:x},{n}" for n, v in entries
+    }
+    assert set(index.bucket) == keys
+
+
+def test_a_big_bucket_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    index = SimhashIndex([(name, Simhash(name << 30)) for name in range(201)])
+    with caplog.at_level(logging.WARNING, "simhash"):
+        assert index.get_near_dups(Simhash(7 << 61)) == []
+        assert [record.getMessage() for record in caplog.records] == ["Big bucket found. key:0:0, len:201"]
+        index.delete(7, Simhash(7 << 30))
+        caplog.clear()
+        index.get_near_dups(Simhash(7 << 61))
+        assert not caplog.records
+
+
+# --- pbtk ------------------------------------------------------------------------------------------------
+
+
+@given(texts, st.integers(1, 5))
+def test_runs_of_characters_are_those_of_the_core(text: str, k: int) -> None:
+    assert pbtk.char_shingles(text, k) == (naive.chars(text, k) or [""])
+
+
+@given(st.lists(texts, max_size=4), st.sampled_from(["count", "binary"]))
+def test_texts_that_are_added_accumulate(many: list[str], weights: str) -> None:
+    hasher = pbtk.Hasher("xxhash64", pbtk.Word(2), weights=weights)
+    for text in many:
+        hasher.add(text)
+    shingles = [shingle for text in many for shingle in pbtk.Word(2).shingle(text)]
+    given = set(shingles) if weights == "binary" else shingles
+    assert hasher.hash() == nd.scheme("pbtk").fingerprint(sorted(given))
+    hasher.reset()
+    assert hasher.hash() == 2**64 - 1
+
+
+def test_five_thousand_texts_have_five_thousand_fingerprints() -> None:
+    chance = np.random.default_rng(7)
+    words = ["".join(chr(97 + letter) for letter in chance.integers(0, 26, 6)) for _ in range(100)]
+    many = [" ".join(words[at] for at in chance.integers(0, 100, 40)) for _ in range(5000)]
+    published = pbtk.Hasher("xxhash64", pbtk.Char(3), published=True).scheme.fingerprints(many)
+    described = pbtk.Hasher("xxhash64", pbtk.Char(3)).scheme.fingerprints(many)
+    assert len(np.unique(described.words)) == 5000
+    assert len(np.unique(published.words)) < 1000
+    assert set(published.words.view(np.uint8).ravel().tolist()) <= {0x55, 0xAA, 0xFF}
+
+
+@pytest.mark.parametrize("name", sorted(pbtk.HASHERS))
+def test_every_hasher_hashes(name: str) -> None:
+    hasher = pbtk.Hasher(name, pbtk.Char(3))
+    hasher.add("A sad man is crying")
+    assert 0 < hasher.hash() < 2**64
+
+
+def test_a_hasher_says_what_is_missing() -> None:
+    with pytest.raises(ValueError, match="unknown hasher 'md6'; known: xxhash64"):
+        pbtk.Hasher("md6", pbtk.Char(3))
+    with pytest.raises(ValueError, match="weights must be"):
+        pbtk.Hasher("xxhash64", pbtk.Char(3), weights="heavy")
+    with pytest.raises(ValueError, match="no LSH provided"):
+        pbtk.HammingEstimator(None)
+
+
+# --- htm -------------------------------------------------------------------------------------------------
+
+
+def test_overlap_falls_as_tokens_change_and_as_they_move() -> None:
+    encoder = htm.SimHashDocumentEncoder(size=2048, activeBits=205, order=1)
+    tokens = [f"word{at}" for at in range(20)]
+    changed = [encoder.encode(tokens[: 20 - n] + [f"other{at}" for at in range(n)]) for n in range(0, 21, 4)]
+    overlaps = [changed[0].getOverlap(other) for other in changed]
+    assert overlaps == sorted(overlaps, reverse=True)
+    assert overlaps[0] == 205
+    assert overlaps[-1] < 205 // 4
+    assert encoder.encode(tokens) != encoder.encode(tokens[::-1])
+
+
+def test_a_corrected_ceiling_keeps_as_many_as_it_says() -> None:
+    def encode(text: str, **rules: Any) -> htm.SDR:
+        return htm.SimHashDocumentEncoder(size=256, activeBits=26, corrected=True, **rules).encode(text)
+
+    assert encode("a a a b", frequencyCeiling=2) == encode("a a b")
+    assert encode("a a b", frequencyCeiling=1) == encode("a b")
+    assert encode("a a b", excludes=["a", "b"]).getSum() == 0
+
+
+def test_an_encoder_survives_its_file(tmp_path: Path) -> None:
+    encoder = htm.SimHashDocumentEncoder(
+        size=300, sparsity=0.1, vocabulary={"ä": 2, "b": 3}, encodeOrphans=True, order=2, corrected=True
+    )
+    encoder.save(tmp_path / "encoder.json")
+    again = htm.SimHashDocumentEncoder.load(tmp_path / "encoder.json")
+    assert again == encoder
+    assert again.encode("ä b c") == encoder.encode("ä b c")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"name": "Other"}', '{"vocabulary": 3}', '{"vocabulary": [], "x": 1}']
+)
+def test_json_of_something_else_is_refused(text: str) -> None:
+    with pytest.raises(DamagedFile, match="not the JSON of a SimHashDocumentEncoder"):
+        htm.SimHashDocumentEncoder.from_json(text)
+
+
+def test_representations_of_two_sizes_are_not_compared() -> None:
+    with pytest.raises(InvalidValue, match="cannot overlap 8 bits with 9"):
+        htm.SDR(8).getOverlap(htm.SDR(9))
+    with pytest.raises(InvalidValue, match="outside an SDR of 8"):
+        htm.SDR(8, [8])
+    with pytest.raises(InvalidValue, match="the output has 8 bits"):
+        htm.SimHashDocumentEncoder(size=9, activeBits=2).encode("x", htm.SDR(8))
+
+
+# --- news ------------------------------------------------------------------------------------------------
+
+NOON = "2024-01-31T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "2024-01-31T12:00:00Z",
+        "2024-01-31T12:00",
+        "2024-01-31 12:00:00",
+        "2024-01-31T13:00:00+01:00",
+        "2024-01-31T04:30:00.000000-0730",
+        "2024-01-31T12:00:00.0009Z",
+        datetime(2024, 1, 31, 12),
+        datetime(2024, 1, 31, 13, tzinfo=timezone(timedelta(hours=1))),
+    ],
+)
+def test_a_moment_is_written_in_many_ways(moment: Any) -> None:
+    groups = news.group_articles_by_similarity(
+        [
+            {"id": "a", "sim_hash": "0" * 16, "published_at": NOON},
+            {"id": "b", "sim_hash": "0" * 16, "published_at": moment},
+        ]
+    )
+    assert groups[0].member_ids == ["a", "b"]  # equally old: as given
+
+
+def test_dates_without_a_time_are_dates() -> None:
+    articles = [
+        news.Article("old", "0" * 16, "2024-01"),
+        news.Article("new", "f" * 16, date(2024, 1, 2)),  # type: ignore[arg-type]
+        news.Article("newest", "0" * 15 + "1", "2024-01-02T24:00:00"),
+    ]
+    groups = news.group_articles_by_similarity(articles)
+    assert [group.member_ids for group in groups] == [["newest", "old"], ["new"]]
+
+
+@pytest.mark.parametrize(
+    "moment", ["", "soon", "2024-13-01", "2024-02-30", "2024-01-01T25:00", "2024-01-01T24:01", 7]
+)
+def test_what_is_no_date_is_an_error(moment: Any) -> None:
+    article = {"id": "a", "simHash": "0" * 16, "publishedAt": moment}
+    with pytest.raises((ValueError, TypeError), match=r"is not a date|must be an ISO date"):
+        news.group_articles_by_similarity([article])
+
+
+def test_an_article_without_a_date_is_an_error() -> None:
+    with pytest.raises(ValueError, match="an article needs 'published_at'; this one has: id"):
+        news.group_articles_by_similarity([{"id": "a"}])
+
+
+near = st.sets(st.integers(0, 63), max_size=4).map(lambda flips: sum(1 << bit for bit in flips))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), near, st.integers(0, 3)), max_size=12), st.integers(-1, 64))
+def test_groups_are_those_of_the_plain_loop(rows: list[tuple[int, int, int]], threshold: int) -> None:
+    articles = [
+        {"id": f"a{name}", "simHash": f"{value:016x}", "publishedAt": f"2024-01-0{day + 1}"}
+        for name, value, day in rows
+    ]
+    groups = news.group_articles_by_similarity(articles, threshold)
+    assert [(group.center_article_id, group.member_ids) for group in groups] == plain_groups(
+        articles, threshold
+    )
+
+
+def plain_groups(articles: list[dict[str, str]], threshold: int) -> list[tuple[str, list[str]]]:
+    newest_first = sorted(articles, key=lambda article: article["publishedAt"], reverse=True)
+    taken: set[str] = set()
+    found = []
+    for center in newest_first:
+        if center["id"] in taken:
+            continue
+        members = [center["id"]]
+        taken.add(center["id"])
+        for other in newest_first:
+            far = news.hamming_distance(center["simHash"], other["simHash"])
+            if other["id"] not in taken and far <= threshold:
+                taken.add(other["id"])
+                members.append(other["id"])
+        found.append((center["id"], members))
+    return found
+
+
+def test_texts_of_other_scripts_differ() -> None:
+    many = ["Привет, мир", "你好，世界", "γειά σου κόσμε", "안녕하세요"]
+    assert {news.compute_simhash(text) for text in many} == {"0" * 16}
+    assert len({news.compute_simhash_unicode(text) for text in many}) == len(many)
+    assert news.compute_simhash_unicode("🚀…") is None
+
+
+# --- qyoki -----------------------------------------------------------------------------------------------
+
+
+def test_a_document_has_one_fingerprint_whatever_its_order() -> None:
+    scheduler = qyoki.Scheduler(qyoki.TFIDF(3))
+    common = [[["the", "cat"]], [["the", "dog"]], [["a", "fox"]]]
+    doc = [["the", "quick", "fox"], ["saw", "the", "quick", "hen"]]
+    assert scheduler.handle_doc(doc, common) == scheduler.handle_doc(doc[::-1], common[::-1])
+    with pytest.raises(ValueError, match="Cannot entering an empty document"):
+        scheduler.handle_doc([[]], common)
+
+
+def test_a_short_common_document_is_an_error() -> None:
+    with pytest.raises(ValueError, match="fewer than the 3 positions"):
+        qyoki.TFIDF().get_characteristic_idx_list([1, 2, 3], [[1, 2]])
+
+
+def test_chinese_is_cut_by_a_package_or_by_what_is_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "stop.txt").write_text("你\n，\n", "utf-8")
+    (tmp_path / "text.txt").write_text("你好，世界（旁白）", "utf-8")
+    reader = qyoki.CorpusReader(segment=list)
+    reader.set_stopwords_trie_from_path(tmp_path / "stop.txt")
+    assert reader.read_corpus_from_path(tmp_path / "text.txt") == [["好", "世", "界"]]
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    with pytest.raises(MissingExtra, match=r"pip install neardup\[zh\]"):
+        qyoki.CorpusReader().read_corpus_from_path(tmp_path / "text.txt")
+    package = types.SimpleNamespace(cut=lambda text: ["你好", "，", "世界"])
+    monkeypatch.setitem(sys.modules, "rjieba", package)
+    assert qyoki.CorpusReader().read_corpus_from_path(tmp_path / "text.txt") == [["你好", "世界"]]
+
+
+def test_a_picture_must_be_one() -> None:
+    with pytest.raises(ValueError, match="a picture must be 8-bit"):
+        qyoki.hsv_extractor(np.zeros((2, 2, 2), dtype=np.uint8))
+    alpha = np.dstack([np.full((4, 4, 3), 9, dtype=np.uint8), np.zeros((4, 4), dtype=np.uint8)])
+    assert qyoki.hsv_extractor(alpha).tolist() == qyoki.hsv_extractor(alpha[..., :3]).tolist()
+
+
+@given(st.lists(st.text("ab", max_size=4)), st.text("ab", max_size=6))
+def test_a_trie_is_a_set_that_knows_prefixes(words: list[str], text: str) -> None:
+    found = trie.Trie(words)
+    assert sorted(found) == sorted(set(words))
+    assert len(found) == len(set(words))
+    assert (text in found) == (text in words)
+    assert found.longest(text) == max((word for word in words if text.startswith(word)), key=len, default="")

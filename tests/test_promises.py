@@ -1,0 +1,173 @@
+"""What the main job promises: nothing goes that was not measured against the one that stays."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup.verify import ACCEPTING, IDENTICAL, REASONS, UNVERIFIED
+
+from .corpus import chain, collection, edited, words
+
+ACCEPTED = {*REASONS[:ACCEPTING], IDENTICAL}
+KEEPS = ["central,longest", "longest", "shortest", "first", "last", "max:rank", "none"]
+
+
+def check(
+    result: nd.Result, rows: list[dict[str, Any]], *, least: float = 0.0, protected: tuple[str, ...] = ()
+) -> None:
+    """Every promise that holds for every result."""
+    annotations = {row["id"]: row for row in result.annotations.to_pylist()}
+    assert sorted(annotations) == sorted(row["id"] for row in rows)
+    assert list(annotations) == sorted(annotations)
+    evidence = {(row["keeper"], row["id"]): row for row in result.evidence.to_pylist()}
+    assert len(evidence) == result.evidence.num_rows, "a pair stands twice"
+    for id, row in annotations.items():
+        keeper = row["duplicate_of"]
+        assert (keeper is None) == (row["distance"] is None) == (row["similarity"] is None)
+        if keeper is None:
+            assert row["cluster"] == id
+            continue
+        assert not row["keep"]
+        assert row["cluster"] == keeper
+        assert keeper != id
+        assert keeper in protected or annotations[keeper]["duplicate_of"] is None
+        proof = evidence[keeper, id]
+        assert proof["accepted"]
+        assert (proof["distance"], proof["similarity"]) == (row["distance"], row["similarity"])
+        assert proof["rule"] in ACCEPTED | {UNVERIFIED}
+        assert proof["similarity"] >= least or proof["rule"] == UNVERIFIED
+    for row in evidence.values():
+        assert row["accepted"] == (row["rule"] in ACCEPTED | {UNVERIFIED})
+        assert row["scheme"] == result.scheme.digest
+    counts = result.summary
+    assert counts["documents"] == len(rows) == counts["kept"] + counts["removed"]
+    assert counts["removed"] == sum(not row["keep"] for row in annotations.values())
+    kept = result.kept
+    assert sorted(kept.column("id").to_pylist()) == sorted(
+        id for id, row in annotations.items() if row["keep"]
+    )
+
+
+@pytest.mark.parametrize("verify", ["default", "strict", "loose"])
+@pytest.mark.parametrize("keep", KEEPS)
+def test_on_a_chain_nothing_goes_below_the_threshold_against_its_keeper(keep: str, verify: str) -> None:
+    rows = chain(26, step=24, size=400)
+    for number, row in enumerate(rows):
+        row["rank"] = number * 7 % 26
+    result = nd.dedupe(rows, keep=keep, verify=verify, similarity=0.8)
+    check(result, rows, least=0.8)
+    if keep != "none":
+        gone = result.summary["removed"]
+        # The chain holds together only by its links: it is not one cluster.
+        assert 26 - gone >= 3
+    if verify == "loose":
+        assert result.summary["removed"] >= 5
+
+
+@pytest.mark.parametrize("verify", ["jaccard:0.6", "containment:0.7"])
+def test_a_chain_is_no_cluster_for_the_other_measures(verify: str) -> None:
+    rows = chain(26, step=24, size=400)
+    result = nd.dedupe(rows, verify=verify, keep="first")
+    check(result, rows)
+    assert 5 <= result.summary["removed"] <= 23
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+def test_a_whole_collection_keeps_every_promise(keep: str) -> None:
+    rows = collection()
+    result = nd.dedupe(rows, keep=keep)
+    check(result, rows, least=0.64)
+    assert result.summary["clusters"] == 12
+    assert result.summary["removed"] == (18 if keep != "none" else 30)
+
+
+def test_keepers_stay_unless_nothing_is_to_stay() -> None:
+    rows = collection()
+    for keep in KEEPS:
+        table = nd.dedupe(rows, keep=keep).annotations.to_pylist()
+        keepers = {row["duplicate_of"] for row in table} - {None}
+        assert {row["keep"] for row in table if row["id"] in keepers} == {keep != "none"}
+
+
+def test_a_thousand_pages_of_one_template_with_different_bodies_lose_nothing() -> None:
+    head, foot = " ".join(words(1, 120)), " ".join(words(2, 120))
+    rows = [
+        {"id": f"page-{number}", "text": f"{head} {' '.join(words(1000 + number, 80))} {foot}"}
+        for number in range(1000)
+    ]
+    result = nd.dedupe(rows)
+    check(result, rows)
+    assert result.summary["removed"] == 0
+
+
+def test_a_thousand_empty_texts_are_kept_and_reported() -> None:
+    empties = ["", " ", "\n\n", "...", "\u0301", "!?", "\u200b", " - "]
+    rows = [{"id": f"{number:04}", "text": empties[number % len(empties)]} for number in range(1000)]
+    result = nd.dedupe(rows)
+    check(result, rows)
+    assert result.summary["removed"] == 0
+    assert result.summary["without_information"] == 1000
+    assert not [trip for trip in result.guards if trip.stopped]
+
+
+def test_no_documents_at_all_is_an_answer() -> None:
+    result = nd.dedupe([])
+    check(result, [])
+
+
+def test_one_document_stays() -> None:
+    rows = [{"id": "only", "text": "all by itself"}]
+    check(nd.dedupe(rows), rows)
+
+
+def test_texts_that_differ_in_case_and_space_alone_are_identical() -> None:
+    rows = [{"id": "a", "text": " ".join(words(5))}, {"id": "b", "text": "  ".join(words(5)).upper() + " ."}]
+    result = nd.dedupe(rows)
+    check(result, rows)
+    assert result.evidence.column("rule").to_pylist() == [IDENTICAL]
+
+
+def test_the_distance_of_identical_texts_is_that_of_their_fingerprints() -> None:
+    # The scheme sees case, the comparison does not.
+    rows = [{"id": "a", "text": " ".join(words(5))}, {"id": "b", "text": " ".join(words(5)).upper()}]
+    result = nd.dedupe(rows, scheme="pbtk")
+    prints = result.scheme.fingerprints([row["text"] for row in rows])
+    assert result.annotations.column("distance").to_pylist() == [None, nd.distance(prints[0], prints[1])]
+    assert nd.distance(prints[0], prints[1]) > 0
+
+
+texts = st.integers(0, 5).flatmap(
+    lambda seed: st.integers(0, 30).map(lambda changes: " ".join(edited(words(seed, 40), changes, changes)))
+)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.one_of(texts, st.sampled_from(["", "a", "a b", "A b"])), max_size=25),
+    st.sampled_from(KEEPS),
+    st.sampled_from(["default", "loose", "jaccard:0.3", "containment:0.9", "none"]),
+    st.sampled_from([None, "within", "across"]),
+    st.integers(0, 3),
+)
+def test_any_collection_and_any_choice_keep_every_promise(
+    contents: list[str], keep: str, verify: str, compare: str | None, protected: int
+) -> None:
+    rng = random.Random(len(contents))
+    rows = [
+        {"id": f"{number:02}", "text": text, "rank": rng.random(), "source": rng.choice("ab")}
+        for number, text in enumerate(contents)
+    ]
+    reference = [{**row, "id": f"ref-{row['id']}"} for row in rows[:protected]]
+    choices = {} if compare is None else {compare: "source"}
+    result = nd.dedupe(rows, keep=keep, verify=verify, protect=reference or None, **choices)
+    check(result, rows, protected=tuple(row["id"] for row in reference))
+    source = {row["id"]: row["source"] for row in [*rows, *reference]}
+    for row in result.evidence.to_pylist():
+        if compare is not None:
+            assert (source[row["keeper"]] == source[row["id"]]) == (compare == "within")

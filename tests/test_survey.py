@@ -1,0 +1,28 @@
+"""The first pass over a collection."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import neardup as nd
+from neardup import _native, naive
+from neardup.schemes.model import arrow_chunk
+
+from .conftest import texts
+
+
+@given(st.lists(texts, min_size=1, max_size=12))
+def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]) -> None:
+    scheme = nd.scheme("text")
+    counted, array = _native.Frequencies(), pa.array(corpus, pa.large_string())
+    content, informative = _native.survey(scheme.recipe, arrow_chunk(array), counted, 2)
+    fitted = scheme.fit(corpus).frequencies
+    assert fitted is not None
+    assert counted.to_bytes() == fitted.to_bytes()
+    normal = [naive.normalize_text(text) for text in corpus]
+    assert informative.tolist() == [bool(text.strip("_ ")) for text in normal]
+    keys = [tuple(row) for row in content.tolist()]
+    for at, text in enumerate(normal):
+        for other in range(at):
+            if informative[at] and informative[other]:
+                assert (keys[at] == keys[other]) == (text == normal[other])
