@@ -277,10 +277,11 @@ fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
         if rows[at][at].abs() < 1e-12 {
             return None;
         }
-        for below in at + 1..8 {
-            let factor = rows[below][at] / rows[at][at];
-            for column in at..9 {
-                rows[below][column] -= factor * rows[at][column];
+        let (done, rest) = rows.split_at_mut(at + 1);
+        for below in rest {
+            let factor = below[at] / done[at][at];
+            for (value, &above) in below[at..].iter_mut().zip(&done[at][at..]) {
+                *value -= factor * above;
             }
         }
     }
