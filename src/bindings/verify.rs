@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::text::{NativeFrequencies, NativeRecipe};
-use super::texts::{ArrowChunk, Texts};
+use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::frequencies::Frozen;
 use crate::parallel;
 use crate::profile::Profile;
@@ -147,7 +147,7 @@ impl Verifier {
         for (number, text) in numbers.iter().zip(&texts.items) {
             if let Some(slot) = usize::try_from(*number).ok().and_then(|at| self.slots.get_mut(at)) {
                 *slot = self.texts.len() as u32;
-                self.texts.push(text.as_deref().unwrap_or_default()).map_err(os_error)?;
+                self.texts.push(&text_or_empty(text)).map_err(os_error)?;
             }
         }
         Ok(())
@@ -263,13 +263,19 @@ impl Verifier {
         let profiles = &self.profiles;
         interruptible(py, pairs.len() > 100, |cancel| {
             let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
-            parallel::drain(pieces, threads, cancel, || (), |(), (pairs, found)| {
-                for ((left, right), verdict) in pairs.iter().zip(found) {
-                    let (one, other) = (&profiles[left], &profiles[right]);
-                    let measures = measure(one, other);
-                    *verdict = (judge(one, other, &measures, &rule), measures);
-                }
-            });
+            parallel::drain(
+                pieces,
+                threads,
+                cancel,
+                || (),
+                |(), (pairs, found)| {
+                    for ((left, right), verdict) in pairs.iter().zip(found) {
+                        let (one, other) = (&profiles[left], &profiles[right]);
+                        let measures = measure(one, other);
+                        *verdict = (judge(one, other, &measures, &rule), measures);
+                    }
+                },
+            );
         })?;
         if !self.neighbours.begins.is_empty() {
             self.ask_neighbours(py, &pairs, &rule, threads, &mut found)?;
@@ -325,13 +331,19 @@ impl Verifier {
         let look_up = |numbers: &[u32]| numbers.iter().map(|number| &*profiles[number]).collect();
         interruptible(py, open.len() > 100, |cancel| {
             let pieces = open.chunks_mut(PIECE).zip(rivals.chunks(PIECE));
-            parallel::drain(pieces, threads, cancel, || (), |(), (open, rivals)| {
-                for ((pair, verdict), rivals) in open.iter_mut().zip(rivals) {
-                    let rivals = Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
-                    let (one, other) = (&profiles[&pair.0], &profiles[&pair.1]);
-                    verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
-                }
-            });
+            parallel::drain(
+                pieces,
+                threads,
+                cancel,
+                || (),
+                |(), (open, rivals)| {
+                    for ((pair, verdict), rivals) in open.iter_mut().zip(rivals) {
+                        let rivals = Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
+                        let (one, other) = (&profiles[&pair.0], &profiles[&pair.1]);
+                        verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
+                    }
+                },
+            );
         })
     }
 
