@@ -25,6 +25,7 @@ mod index;
 mod index_file;
 mod join;
 mod keys;
+mod md5;
 mod mix;
 mod nearest;
 mod normalize;

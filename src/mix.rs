@@ -141,4 +141,34 @@ mod tests {
             assert_eq!(hash_part(&text, 0, string.len(), 1), hash(string, 1));
         }
     }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_kernels_hash_as_the_plain_code_does() {
+        let Some(cpu) = Avx512::in_force() else { return };
+        let size = 3000;
+        let text: Vec<u8> = (0..(size + PADDING) as u64).map(|n| finish(n) as u8).collect();
+        for longest in [0u64, 1, 3, 8, 9, 12, 16, 17, 30, 64, 200, 2000] {
+            // Near each other, and anywhere.
+            for step in [1u64, 2, 3, 7, 40, 1013] {
+                let starts: Vec<u32> = (0..101).map(|n| (n * step % 990) as u32).collect();
+                let lengths = (0..101).map(|n| (finish(n * 31 + longest) % (longest + 1)) as u32);
+                let ends: Vec<u32> = starts.iter().zip(lengths).map(|(start, length)| start + length).collect();
+                for count in [0, 1, 7, 8, 9, 101] {
+                    let (mut one, mut other) = (vec![0; count], vec![0; count]);
+                    hash_parts_plain(&text, &starts[..count], &ends[..count], longest, &mut one);
+                    cpu.hash_parts(&text, &starts[..count], &ends[..count], longest, &mut other);
+                    assert_eq!(one, other);
+                }
+            }
+        }
+        for width in 1..=64 {
+            for count in [0, 1, 7, 8, 9, 100] {
+                let (mut one, mut other) = (vec![0; count], vec![0; count]);
+                hash_windows_plain(&text, 3, width, 9, &mut one);
+                cpu.hash_windows(&text, 3, width, 9, &mut other);
+                assert_eq!(one, other);
+            }
+        }
+    }
 }
