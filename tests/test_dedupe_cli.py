@@ -221,10 +221,10 @@ def test_limits_of_guards_are_the_users_to_set(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_text_files_is_one_source(tmp_path: Path) -> None:
-    for number in range(6):
-        text = " ".join(words(number % 5, 80))
-        (tmp_path / f"in/{number}.txt").parent.mkdir(exist_ok=True)
-        (tmp_path / f"in/{number}.txt").write_text(text)
+    for name in range(6):
+        text = " ".join(words(name % 5, 80))
+        (tmp_path / f"in/{name}.txt").parent.mkdir(exist_ok=True)
+        (tmp_path / f"in/{name}.txt").write_text(text)
     done = neardup("dedupe", tmp_path / "in", "-o", tmp_path / "out", "--quiet", "--json")
     assert (done.code, json.loads(done.out)["removed"]) == (0, 1)
 

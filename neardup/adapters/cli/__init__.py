@@ -22,7 +22,6 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 
 # Command -> its one-line help, so that listing the commands loads none of them.
 COMMANDS: dict[str, str] = {
-    "calibrate": "Which similarity suits a collection, measured on it.",
     "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
     "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
     "calibrate": "What each setting would find on your documents, and which one to take.",
