@@ -383,8 +383,8 @@ def test_annotate_only_writes_no_documents_and_apply_writes_them_later(run: Path
 def test_files_that_a_run_proved_to_be_copies_go_to_the_trash_and_come_back(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    for number in range(8):
-        (folder / f"{number}.txt").write_text(" ".join(words(number % 6, 80)))
+    for name in range(8):
+        (folder / f"{name}.txt").write_text(" ".join(words(name % 6, 80)))
     before = files_of(folder)
     assert neardup("dedupe", folder, "-o", tmp_path / "out", "--quiet").code == 0
     log = tmp_path / "log.jsonl"
