@@ -63,11 +63,6 @@ impl Table {
         let block = self.stage[code as usize / BLOCK] as usize;
         self.blocks[block * BLOCK + code as usize % BLOCK]
     }
-
-    /// The two stages as plain slices, for gathers.
-    pub fn stages(&self) -> (&[u16], &[u32]) {
-        (&self.stage, &self.blocks)
-    }
 }
 
 /// The combining class in an entry.
@@ -86,6 +81,18 @@ pub fn lower(code: u32, entry: u32) -> u32 {
 #[inline(always)]
 pub fn lower_stable(code: u32, entry: u32) -> u32 {
     code.wrapping_add_signed(DELTAS[(entry >> 24) as usize])
+}
+
+/// Whether what a capital sigma becomes is seen from its two neighbours alone, whatever NFKC makes
+/// of the others: three dots in one (U+2026) are looked through after NFKC, and not before.
+pub fn sigma_is_plain(table: &Table, before: &str, after: &str) -> bool {
+    let plain = |neighbour: Option<char>| {
+        neighbour.is_none_or(|letter| {
+            (letter.is_ascii() || ('\u{386}'..='\u{3ff}').contains(&letter))
+                && table.entry(letter as u32) & (IGNORABLE | UNSTABLE | FORMAT | MARK) == 0
+        })
+    };
+    plain(before.chars().next_back()) && plain(after.chars().next())
 }
 
 /// Whether a capital sigma between *before* and *after* ends its word, and so becomes U+03C2.
