@@ -124,7 +124,7 @@ pub fn blocks_plain(message: &Message) -> Digests {
                     _ => y ^ (x | !z),
                 };
                 let sum = a[lane].wrapping_add(chosen).wrapping_add(message[word][lane]).wrapping_add(constant);
-                new[lane] = x.wrapping_add(sum << turn | sum >> (32 - turn));
+                new[lane] = x.wrapping_add(sum.rotate_left(turn));
             }
             (a, d, c, b) = (d, c, b, new);
         }
