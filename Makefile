@@ -26,7 +26,8 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/hamming.py
+	$(BIN)/python benchmarks/compat.py
 
 format: $(VENV)/.dev
 	cargo fmt

@@ -209,3 +209,21 @@ def nearest_pairs(
     most: int,
 ) -> npt.NDArray[np.bool_]:
     """Which pairs, sorted by left and right, are among the *most* nearest of either side."""
+
+def picture_fingerprints(
+    thumbs: npt.NDArray[np.uint8],
+    views: npt.NDArray[np.int64],
+    symmetries: npt.NDArray[np.uint8],
+    least: int,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """Words and validity of thumbnails (n x 16384) through views (1/65536 pixels) and masks of symmetries."""
+
+def picture_agreements(
+    thumbs: npt.NDArray[np.uint8],
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    maps: npt.NDArray[np.float64],
+    threads: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """A row of 14 numbers a pair of thumbnails: the map that was found, and how far they agree."""

@@ -32,8 +32,9 @@ from neardup.schemes import Scheme
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
-from neardup.sources import ANY, Source, Tolerance, open_source, path_id
+from neardup.sources import ANY, Source, Tolerance, id_path, open_source, path_id
 from neardup.sources.limits import DEFAULT, Limits
+from neardup.thumbs import BadPicture, preview
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
@@ -335,7 +336,7 @@ def _inputs(source: Source) -> list[dict[str, Any]]:
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
         modified = getattr(files[name], "modified", None)
-        rows.append({"name": path_id(name), "bytes": size, "sha256": digest, "modified": modified})
+        rows.append({"name": name, "bytes": size, "sha256": digest, "modified": modified})
     return rows
 
 
@@ -426,10 +427,26 @@ def _sides(sources: Sequence[Source], wanted: set[str]) -> dict[str, Side]:
             rows = np.flatnonzero(pc.is_in(batch.ids, values).to_numpy(zero_copy_only=False))
             for row in rows.tolist():
                 id = batch.ids[row].as_py()
-                found[id] = Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
+                found[id] = (
+                    Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
+                    if batch.pictures is None
+                    else _picture(id, batch.file)
+                )
             if len(found) == len(wanted):
                 return found
     return found
+
+
+def _picture(id: str, source: str) -> Side:
+    """A picture made small for the page, without what its file says beside the pixels."""
+    path = id_path(id)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        address, width, height = preview(data)
+    except (OSError, BadPicture):
+        return Side(id, "", source)
+    return Side(id, "", source, {"pixels": f"{width} x {height}", "bytes": f"{len(data):,}"}, address)
 
 
 def _view(row: Mapping[str, Any], sides: Mapping[str, Side]) -> PairView:

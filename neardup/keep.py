@@ -56,6 +56,12 @@ def _prefer(argument: str) -> Rule:
     return Rule(f"prefer:{argument}", field, lambda value: ranks.get(label(value) or "", last))
 
 
+def _path(prefix: str) -> Rule:
+    if not prefix:
+        raise InvalidValue("keep rule 'path:' names no folder; write path:PREFIX")
+    return Rule(f"path:{prefix}", "path", lambda value: float(str(value).startswith(prefix)))
+
+
 def number(value: Any) -> float | int:
     """A number, also one written as text; what is none comes last."""
     if isinstance(value, int):
@@ -127,6 +133,10 @@ RULES: Registry[Rule] = Registry(
         "max": _by_field("max", number),
         "min": _by_field("min", lambda value: _reversed(number(value))),
         "prefer": _prefer,
+        # Of pictures: most pixels, most bytes, files below a folder. oldest:exif looks at when it was taken.
+        "resolution": lambda: Rule("resolution", "pixels", number),
+        "size": lambda: Rule("size", "bytes", number),
+        "path": _path,
     },
 )
 

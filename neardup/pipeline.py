@@ -22,10 +22,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import __version__, _native
+from neardup import __version__, _native, pictures
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_share, check_text, check_threads, whole
 from neardup.errors import GuardStopped, InvalidType, InvalidValue, shown
+from neardup.features.image import WHOLE as WHOLE_PICTURE
+from neardup.features.image import fingerprints_of
 from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
@@ -38,10 +40,11 @@ from neardup.radius import radius_for
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.sources import Source, open_source
+from neardup.sources import Source, mostly_pictures, open_source
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
-from neardup.types import label
+from neardup.thumbs import PIXELS, Thumbs
+from neardup.types import Batch, label
 from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
@@ -68,6 +71,9 @@ EXAMPLES: Final = 5
 _COUNTS: Final = (
     np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(1, np.uint8)
 )
+
+# What is chosen for pictures where the user chooses nothing.
+PICTURE_DEFAULTS: Final = {"similarity": 0.79, "keep": "central,resolution,size"}
 
 ANNOTATIONS: Final = pa.schema(
     [
@@ -147,6 +153,9 @@ class Candidates:
     crowded: Flags
     """Documents with more candidates than were looked at: only the nearest are among the pairs."""
 
+    ways: Ways | None = None
+    """Of pictures: how each pair may lie on each other."""
+
     def with_more(self, left: Rows, right: Rows, distance: npt.NDArray[np.int32]) -> Candidates:
         """The same with pairs added at the end."""
         return replace(
@@ -155,6 +164,18 @@ class Candidates:
             right=np.concatenate([self.right, right]),
             distance=np.concatenate([self.distance, distance]),
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ways:
+    """Thumbnails, and for each candidate pair its rows, from *begin* up to *end*, of the proposals."""
+
+    thumbs: Thumbs
+    proposals: pictures.Proposals
+    keys: Rows
+    """The pairs, sorted, each as left << 32 | right."""
+    begin: Rows
+    end: Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,6 +236,10 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
+    images = scheme == "image" or (scheme is None and source is None and mostly_pictures(data))
+    if images:
+        scheme = "image"
+        choices = {**(PICTURE_DEFAULTS if settings is None else {}), **choices}
     settings = _settings(settings, choices)
     check_text("text_field", text_field)
     if id_field is not None:
@@ -227,6 +252,7 @@ def dedupe(
         "id_field": id_field,
         "fields": settings.fields,
         "unique": True,
+        "format": "image" if images else None,
     }
     if source is None:
         source = open_source(data, **reading)
@@ -299,6 +325,16 @@ class Flow:
         self.settings, self.scheme, self.threads, self.memory = settings, scheme, threads, memory
         self.keep: Keep = parse_keep(settings.keep)
         self.measure: Measure = parse_measure(settings.verify, settings.similarity)
+        self.pictures = scheme is not None and scheme.features == "picture"
+        if (
+            scheme is not None
+            and self.pictures
+            and (self.measure.name not in (*pictures.RULES, "none") or scheme.hash != "dct-signs")
+        ):
+            raise InvalidValue(
+                "pictures are verified by default, strict, loose or none, with scheme image, "
+                f"not by {settings.verify!r} with scheme {scheme.name!r}"
+            )
         self.work, self.quiet = work, quiet
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
         self._table = ""  # the checkpoint of frequencies that the last one of the survey names
@@ -313,7 +349,10 @@ class Flow:
             scheme = replace(scheme, frequencies=table)
         prints = self.fingerprint(sources, scheme, documents)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
-        found = self.candidates(prints, same, documents)
+        if self.pictures:
+            found = self._picture_candidates(sources, prints, same)
+        else:
+            found = self.candidates(prints, same, documents)
         judged = self.verify(sources, same, found, table, documents)
         return self.conclude(source, documents, fixed, scheme, prints, same, judged)
 
@@ -356,6 +395,76 @@ class Flow:
         documents = surveyor.documents()
         return documents, table, _fixed(len(documents), first)
 
+    def _thumbs(self, sources: Sequence[Source], same: Representatives, count: int) -> Thumbs:
+        """The thumbnails of the pictures that stand for others, on the disk where memory does not do."""
+        wanted = np.full(count, -1, dtype=np.int64)
+        wanted[same.document] = np.arange(len(same.document))
+        shape = (len(same.document), PIXELS)
+        thumbs: Thumbs
+        if shape[0] * PIXELS > self.memory:
+            handle, path = tempfile.mkstemp(prefix="neardup-", dir=self.work)
+            os.close(handle)
+            thumbs = np.memmap(path, dtype=np.uint8, mode="w+", shape=shape)
+            os.unlink(path)
+        else:
+            thumbs = np.zeros(shape, dtype=np.uint8)
+        at = 0
+        for source in sources:
+            for batch in source:
+                numbers = wanted[at : at + len(batch)]
+                assert batch.pictures is not None
+                thumbs[numbers[numbers >= 0]] = batch.pictures[numbers >= 0]
+                at += len(batch)
+        return thumbs
+
+    def _picture_candidates(
+        self, sources: Sequence[Source], prints: Fingerprints, same: Representatives
+    ) -> Candidates:
+        """The pairs of pictures that are near enough, each with the ways to lay one on the other."""
+        radius = pictures.RADIUS if self.settings.radius is None else self.settings.radius
+        with stage("join", quiet=self.quiet) as advance:
+            thumbs = self._thumbs(sources, same, len(prints))
+            kept = pictures.stored(thumbs, threads=self.threads)
+            asking = pictures.asked(thumbs, threads=self.threads)
+            ways = pictures.propose(kept, asking, radius, threads=self.threads)
+            advance(len(thumbs), 0)
+        low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
+        allowed = same.comparable(low, high)
+        first = np.ones(len(low), dtype=bool)
+        first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
+        begin = np.flatnonzero(first)
+        end = np.append(begin[1:], len(low))
+        chosen = allowed[begin]
+        begin, end = begin[chosen], end[chosen]
+        text = (
+            f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
+            f"{len(asking.prints)} asked for, radius {radius}"
+        )
+        own = Fingerprints(prints.words[same.document], bits=prints.bits, valid=prints.valid[same.document])
+        crowded = np.zeros(len(own), dtype=bool)
+        low, high, distance = low[begin], high[begin], ways.distance[begin]
+        keys = low << 32 | high
+        return Candidates(
+            low, high, distance, radius, text, own, crowded, Ways(thumbs, ways, keys, begin, end)
+        )
+
+    def _picture_judge(self, found: Candidates) -> Callable[[Rows, Rows], Verdicts]:
+        rule = pictures.RULES[self.measure.name]
+        if self.measure.name == "default":
+            rule = replace(rule, mean=self.settings.similarity)
+        ways = found.ways
+        assert ways is not None
+
+        def judge(left: Rows, right: Rows) -> Verdicts:
+            rows = np.searchsorted(ways.keys, left << 32 | right)
+            seen = pictures.verify(
+                ways.thumbs, ways.proposals, ways.begin[rows], ways.end[rows], rule, threads=self.threads
+            )
+            columns = (np.clip(seen.found[:, at], 0.0, 1.0) for at in (9, 10, 12))
+            return Verdicts(seen.accepted, seen.reason, *columns)
+
+        return judge
+
     def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
         if self.work is None:
             return
@@ -382,7 +491,7 @@ class Flow:
             for source in sources:
                 with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
                     for batch in source:
-                        some = scheme.fingerprints(batch.texts, threads=self.threads)
+                        some = _fingerprints(scheme, batch, self.threads)
                         words[at : at + len(batch)] = some.words
                         valid[at : at + len(batch)] = some.valid
                         at += len(batch)
@@ -444,6 +553,12 @@ class Flow:
         if not self.measure.verifies:
             verdicts = Judgements(found, None)
             return self._stars(same, found, verdicts, documents)
+        if found.ways is not None:
+            with stage("verify", quiet=self.quiet) as advance:
+                verdicts = Judgements(found, self._picture_judge(found))
+                judged = self._stars(same, found, verdicts, documents)
+                advance(len(found.left), 0)
+            return judged
         wanted = np.full(len(documents), -1, dtype=np.int64)
         needed = np.unique(np.concatenate([found.left, found.right]))
         wanted[same.document[needed]] = needed
@@ -602,6 +717,13 @@ def run_key(settings: Settings, scheme: Scheme | None, inputs: Sequence[Any]) ->
     return hashlib.blake2b(
         json.dumps(facts, sort_keys=True, default=str).encode(), digest_size=16
     ).hexdigest()
+
+
+def _fingerprints(scheme: Scheme, batch: Batch, threads: int | None) -> Fingerprints:
+    if batch.pictures is None:
+        return scheme.fingerprints(batch.texts, threads=threads)
+    words, valid = fingerprints_of(batch.pictures, [WHOLE_PICTURE], threads=threads)
+    return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
 
 
 def _fixed(count: int, first: int) -> Flags:
@@ -892,14 +1014,19 @@ class Conclusion:
         # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
         words = self._prints.words
         distance = _COUNTS[(words[rows] ^ words[keeper]).view(np.uint16)].sum(axis=1, dtype=np.int32)
+        if self._found.ways is not None:
+            # Pictures are near through the view that found them, not as they are.
+            distance = np.where(copies, 0, distance)
+            distance[~copies] = self._found.distance[pair[~copies]]
         measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
         measured[~copies] = self._judged.measured[pair[~copies]]
-        rules = np.full(len(rows), IDENTICAL, dtype=object)
+        same = IDENTICAL if self._found.ways is None else pictures.IDENTICAL
+        rules = np.full(len(rows), same, dtype=object)
         rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured / WHOLE, rules
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        names = np.array(REASONS, dtype=object)
+        names = np.array(REASONS if self._found.ways is None else pictures.REASONS, dtype=object)
         return names[reason] if self._measure.verifies else np.full(len(reason), UNVERIFIED, dtype=object)
 
     def annotations(self) -> pa.Table:

@@ -47,6 +47,8 @@ class Side:
     text: str
     source: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
+    picture: str = ""
+    """A picture to show instead of the text, as a data: address."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import _native
+from neardup.features.image import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme, arrow_chunk
 from neardup.types import Batch, label
 
@@ -52,12 +54,12 @@ class Documents:
         table = pa.table(columns)
         for name in self.fields.column_names:
             table = table.append_column("field:" + name, self.fields.column(name))
-        return table.replace_schema_metadata({"files": "\0".join(self.files)})
+        return table.replace_schema_metadata({"files": json.dumps(self.files)})
 
     @classmethod
     def of(cls, table: pa.Table) -> Documents:
         """The reverse of `table`."""
-        files = (table.schema.metadata or {}).get(b"files", b"").decode()
+        files = json.loads((table.schema.metadata or {}).get(b"files", b"[]"))
         names = [name for name in table.column_names if name.startswith("field:")]
         fields = table.select(names).rename_columns([name.removeprefix("field:") for name in names])
         low, high = (table.column(name).to_numpy() for name in ("content_low", "content_high"))
@@ -66,7 +68,7 @@ class Documents:
             lengths=table.column("length").to_numpy(),
             content=np.stack([low, high], axis=1) if len(low) else np.zeros((0, 2), np.uint64),
             informative=table.column("informative").to_numpy(),
-            files=files.split("\0") if files else [],
+            files=files,
             file=table.column("file").to_numpy(),
             fields=fields.replace_schema_metadata(None),
         )
@@ -102,12 +104,14 @@ class Surveyor:
     def add(self, batch: Batch) -> None:
         """Look at the documents of one batch."""
         self.count += len(batch)
-        recipe = self._scheme.recipe
-        content, informative = _native.survey(
-            recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
-        )
+        if batch.pictures is not None:
+            content, informative, lengths = _look(batch)
+        else:
+            content, informative = _native.survey(
+                self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
+            )
+            lengths = pc.utf8_length(batch.texts).to_numpy(zero_copy_only=False).astype(np.int64)
         file = self._files.setdefault(batch.file, len(self._files))
-        lengths = pc.utf8_length(batch.texts).to_numpy(zero_copy_only=False).astype(np.int64)
         fields = [] if batch.fields is None else [batch.fields.column(name) for name in self._fields]
         self._parts.append(
             (batch.ids, lengths, content, informative, np.full(len(batch), file, np.int32), fields)
@@ -130,6 +134,14 @@ class Surveyor:
                 {name: _field([part[at] for part in fields]) for at, name in enumerate(self._fields)}
             ),
         )
+
+
+def _look(batch: Batch) -> tuple[Any, Any, Any]:
+    """Contents (of the files), whether there is something to see, and lengths, which pictures have not."""
+    digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
+    content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
+    _, informative = fingerprints_of(batch.pictures, [WHOLE])  # type: ignore[arg-type]
+    return content, informative, np.zeros(len(batch), dtype=np.int64)
 
 
 def _field(parts: list[Any]) -> pa.ChunkedArray:

@@ -37,6 +37,7 @@ class Batch:
     fields: pa.RecordBatch | None = None
     raw: Any = None
     format: str = "memory"  # a name of `sources.FORMATS`, or this
+    pictures: npt.NDArray[np.uint8] | None = None  # thumbnails; `texts` are then the SHA-256 of the files
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -4,12 +4,14 @@
 
 mod hash;
 mod lookup;
+mod md5;
 mod normalize;
 mod offsets;
 mod votes;
 
 use crate::bytes::{Rules, Tables};
 use crate::frequencies::Bucket;
+use crate::md5::LANES;
 use crate::simd::{self, Level};
 
 pub use normalize::State;
@@ -83,6 +85,12 @@ impl Avx512 {
     pub fn characters(self, text: &[u8], base: u32, out: &mut Vec<u32>) {
         // SAFETY: as in `count`.
         unsafe { offsets::characters(text, base, out) }
+    }
+
+    /// See `md5::digests` there: word j of digest i in `out[j][i]`.
+    pub fn md5(self, text: &[u8], starts: &[u32], ends: &[u32], out: &mut [[u32; LANES]; 4]) {
+        // SAFETY: as in `count`.
+        unsafe { md5::digests(text, starts, ends, out) }
     }
 
     /// Normalise on from *state*; whether the end of the text was reached.

@@ -3,6 +3,7 @@
 mod hamming;
 mod index;
 mod interrupt;
+mod picture;
 mod survey;
 mod text;
 mod texts;
@@ -20,6 +21,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     hamming::register(module)?;
     index::register(module)?;
+    picture::register(module)?;
     survey::register(module)?;
     text::register(module)?;
     verify::register(module)?;

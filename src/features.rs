@@ -294,4 +294,22 @@ mod tests {
         ];
         assert_eq!(found, expected.map(|(kind, part)| (kind, part.to_string())));
     }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn offsets_are_those_of_the_plain_code() {
+        let Some(cpu) = Avx512::in_force() else { return };
+        for length in 0..300usize {
+            for share in 1..5 {
+                let bytes = (0..length as u64).map(|n| crate::mix::finish(n * share));
+                let text: Vec<u8> = bytes.map(|byte| if byte % share == 0 { b' ' } else { byte as u8 }).collect();
+                let (mut found, mut expected) = (vec![9], vec![9]);
+                cpu.spaces(&text, 5, &mut found);
+                cpu.characters(&text, 5, &mut found);
+                expected.extend((0..length).filter(|at| text[*at] == b' ').map(|at| at as u32 + 5));
+                expected.extend((0..length).filter(|at| text[*at] & 0xc0 != 0x80).map(|at| at as u32 + 5));
+                assert_eq!(found, expected);
+            }
+        }
+    }
 }

@@ -1,10 +1,10 @@
 //! Feature hashes: bytes in, digest out. Kept crates do the work; `mix` is our own.
 
-use md5::Digest;
+use ::md5::Digest;
 use shake::digest::{ExtendableOutput, Update, XofReader};
 
 use crate::foreign::{Foreign, slip};
-use crate::mix;
+use crate::{md5, mix};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
@@ -66,7 +66,7 @@ impl Hash {
             Hash::Xxh64 => |data| u128::from(xxhash_rust::xxh64::xxh64(data, 0)),
             Hash::Xxh3x128 => xxhash_rust::xxh3::xxh3_128,
             Hash::Murmur3x128 => murmur3_x64_128,
-            Hash::Md5 => |data| u128::from_le_bytes(md5::Md5::digest(data).into()),
+            Hash::Md5 => md5::digest,
             _ => return None,
         })
     }
@@ -84,7 +84,7 @@ impl Hash {
             Hash::Xxh64 => copy(out, &xxhash_rust::xxh64::xxh64(data, 0).to_le_bytes()),
             Hash::Xxh3x128 => copy(out, &xxhash_rust::xxh3::xxh3_128(data).to_le_bytes()),
             Hash::Murmur3x128 => copy(out, &murmur3_x64_128(data).to_le_bytes()),
-            Hash::Md5 => copy(out, &md5::Md5::digest(data)),
+            Hash::Md5 => copy(out, &md5::digest(data).to_le_bytes()),
             Hash::Sha1 => copy(out, &sha1::Sha1::digest(data)),
             Hash::Shake256 => {
                 let mut hasher = shake::Shake256::default();

@@ -118,7 +118,8 @@ impl<const W: usize> Segment<W> {
             let order: Vec<u32> = (0..rows.len() as u32).collect();
             return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
         };
-        let Sorted { bounds, planes, order } = by_key(&first.key, &rows, threads);
+        let mut moved = Vec::new();
+        let Sorted { bounds, planes, order } = by_key(&first.key, &rows, threads, &mut moved);
         drop(rows);
         first.bounds = Column::Owned(bounds);
         let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
@@ -126,7 +127,7 @@ impl<const W: usize> Segment<W> {
         let sorted: Vec<[u64; W]> =
             (0..planes[0].len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
         for table in &mut tables[1..] {
-            let Sorted { bounds, planes, order } = by_key(&table.key, &sorted, threads);
+            let Sorted { bounds, planes, order } = by_key(&table.key, &sorted, threads, &mut moved);
             table.bounds = Column::Owned(bounds);
             table.planes = planes.into_iter().map(Column::Owned).collect();
             table.places = Column::Owned(order);
@@ -220,10 +221,11 @@ impl<const W: usize> Segment<W> {
     ) -> Vec<Hit> {
         const KEYS: usize = 1024;
         let mut all = Vec::new();
+        let mut moved = Vec::new();
         for (number, table) in self.tables.iter().enumerate() {
             let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
             let bounds = table.bounds.slice();
-            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads);
+            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, &mut moved);
             let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
             let keys = starts.len() - 1;
             let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {

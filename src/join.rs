@@ -47,7 +47,7 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub fn new(radius: u32, threads: usize, cancel: &'a Cancel) -> Job<'a> {
-        Job { radius, threads, cancel, budget: usize::MAX, scratch: 512 << 20, held: AtomicUsize::new(0) }
+        Job { radius, threads, cancel, budget: usize::MAX, scratch: 1 << 30, held: AtomicUsize::new(0) }
     }
 
     fn check(&self) -> Result<(), Stop> {
@@ -359,7 +359,10 @@ fn scatter<const W: usize>(
             places[part] = place.wrapping_add(1);
             if slot == LINE - 1 {
                 let first = (place - slot).max(bounds[part]);
-                target[first..=place].copy_from_slice(&line[first % LINE..]);
+                match (target[first..=place].first_chunk_mut::<LINE>(), line.first_chunk::<LINE>()) {
+                    (Some(target), Some(line)) => *target = *line,
+                    _ => target[first..=place].copy_from_slice(&line[first % LINE..]),
+                }
             }
         }
     }
@@ -436,7 +439,9 @@ fn run_table<const W: usize>(
     let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, &shape));
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..shape.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
-    let limit = (job.scratch / size_of::<[u64; W]>()).max(1);
+    // Half of the rows, where they are very many: each range is another pass over the input.
+    let scratch_bytes = job.scratch.max((total * size_of::<[u64; W]>() / 2).min(4 << 30));
+    let limit = (scratch_bytes / size_of::<[u64; W]>()).max(1);
     let mut workers: Vec<Worker<W>> = Vec::new();
     let mut first = 0;
     while first < shape.parts {

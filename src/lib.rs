@@ -6,6 +6,8 @@
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(feature = "python")]
 mod bindings;
@@ -25,10 +27,12 @@ mod index;
 mod index_file;
 mod join;
 mod keys;
+mod md5;
 mod mix;
 mod nearest;
 mod normalize;
 mod parallel;
+mod picture;
 mod plan;
 mod profile;
 mod recipe;

@@ -10,7 +10,7 @@
 //! ```
 
 #[cfg(target_arch = "x86_64")]
-use crate::avx512::Avx512;
+use crate::{avx2::Avx2, avx512::Avx512};
 
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const STREAM: u64 = 0xd1b5_4a32_d192_ed03;
@@ -42,6 +42,15 @@ pub fn words(hashes: &[u64], j: usize, out: &mut [u64]) {
     {
         return cpu.words(hashes, STREAM.wrapping_mul(j as u64), out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.words(hashes, j, out);
+    }
+    words_plain(hashes, j, out);
+}
+
+#[inline(always)]
+pub fn words_plain(hashes: &[u64], j: usize, out: &mut [u64]) {
     for (out, hash) in out.iter_mut().zip(hashes) {
         *out = word(*hash, j);
     }
@@ -94,10 +103,15 @@ pub fn hash_windows(text: &[u8], from: usize, width: usize, seed: u64, out: &mut
     if let Some(cpu) = Avx512::in_force() {
         return cpu.hash_windows(text, from, width, seed, out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.hash_windows(text, from, width, seed, out);
+    }
     hash_windows_plain(text, from, width, seed, out);
 }
 
-fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+#[inline(always)]
+pub fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
     if width > 8 {
         for (at, hash) in out.iter_mut().enumerate() {
             *hash = hash_part(text, from + at, from + at + width, seed);
@@ -106,8 +120,8 @@ fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &m
     }
     let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
     let x = seed.wrapping_add(GAMMA.wrapping_mul(width as u64));
-    for (at, hash) in out.iter_mut().enumerate() {
-        let bytes: [u8; 8] = text[from + at..from + at + 8].try_into().unwrap_or_default();
+    for (hash, bytes) in out.iter_mut().zip(text[from..].windows(8)) {
+        let bytes: [u8; 8] = bytes.try_into().unwrap_or_default();
         *hash = finish(x ^ (u64::from_le_bytes(bytes) & mask));
     }
 }
@@ -139,6 +153,36 @@ mod tests {
             let mut text = string.to_vec();
             text.resize(string.len() + PADDING, 0xaa);
             assert_eq!(hash_part(&text, 0, string.len(), 1), hash(string, 1));
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_kernels_hash_as_the_plain_code_does() {
+        let Some(cpu) = Avx512::in_force() else { return };
+        let size = 3000;
+        let text: Vec<u8> = (0..(size + PADDING) as u64).map(|n| finish(n) as u8).collect();
+        for longest in [0u64, 1, 3, 8, 9, 12, 16, 17, 30, 64, 200, 2000] {
+            // Near each other, and anywhere.
+            for step in [1u64, 2, 3, 7, 40, 1013] {
+                let starts: Vec<u32> = (0..101).map(|n| (n * step % 990) as u32).collect();
+                let lengths = (0..101).map(|n| (finish(n * 31 + longest) % (longest + 1)) as u32);
+                let ends: Vec<u32> = starts.iter().zip(lengths).map(|(start, length)| start + length).collect();
+                for count in [0, 1, 7, 8, 9, 101] {
+                    let (mut one, mut other) = (vec![0; count], vec![0; count]);
+                    hash_parts_plain(&text, &starts[..count], &ends[..count], longest, &mut one);
+                    cpu.hash_parts(&text, &starts[..count], &ends[..count], longest, &mut other);
+                    assert_eq!(one, other);
+                }
+            }
+        }
+        for width in 1..=64 {
+            for count in [0, 1, 7, 8, 9, 100] {
+                let (mut one, mut other) = (vec![0; count], vec![0; count]);
+                hash_windows_plain(&text, 3, width, 9, &mut one);
+                cpu.hash_windows(&text, 3, width, 9, &mut other);
+                assert_eq!(one, other);
+            }
         }
     }
 }

@@ -169,18 +169,34 @@ fn push(out: &mut Vec<u8>, code: u32) {
     }
 }
 
+/// The lower case of a word byte, 0 for any other.
+const WORD_BYTES: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        if (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_' {
+            table[byte] = (byte as u8).to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+};
+
 /// ASCII words in lower case with one space between them; bytes above 0x7f separate words.
 fn ascii_words(text: &[u8], out: &mut Vec<u8>) {
+    // Where words end cannot be foretold: every byte is written, and kept or written over.
+    let begin = out.len();
+    out.resize(begin + text.len(), 0);
+    let mut written = begin;
     let mut in_word = false;
     for byte in text {
-        let word = is_word_byte(byte);
-        if word {
-            out.push(byte.to_ascii_lowercase());
-        } else if in_word {
-            out.push(b' ');
-        }
+        let lower = WORD_BYTES[usize::from(*byte)];
+        let word = lower != 0;
+        out[written] = if word { lower } else { b' ' };
+        written += usize::from(word | in_word);
         in_word = word;
     }
+    out.truncate(written);
     drop_last_space(out);
 }
 
@@ -294,6 +310,10 @@ impl Walk {
             if entry & UNSTABLE != 0 || (class != 0 && class < self.last_class) {
                 return false;
             }
+            let (before, after) = (&text[..begin + at], &text[begin + at + letter.len_utf8()..]);
+            if letter == 'Σ' && !unicode::sigma_is_plain(table, before, after) {
+                return false;
+            }
             if entry & FORMAT != 0 {
                 continue;
             }
@@ -335,6 +355,12 @@ mod tests {
     }
 
     #[test]
+    fn sigma_ends_a_word_also_behind_dots_that_nfkc_takes_apart() {
+        assert_eq!(normalized(Normalization::Text, "fox…Σ"), "fox ς");
+        assert_eq!(normalized(Normalization::Text, "ΟΔΟΣ, Σ"), "οδος σ");
+    }
+
+    #[test]
     fn marks_without_a_letter_are_no_word() {
         assert_eq!(normalized(Normalization::Text, "\u{301}\u{fe0f} ❤\u{fe0f}"), "");
     }
@@ -345,5 +371,114 @@ mod tests {
             normalized(Normalization::AsciiWords, "A president, I said: caf\u{e9} on \u{212a}m"),
             "president said caf on km"
         );
+    }
+
+    /// Letters of every kind that the tables and the slow path tell apart.
+    const LETTERS: [&str; 44] = [
+        "a",
+        "Z",
+        "_",
+        " ",
+        "7",
+        "\0",
+        "\u{7f}",
+        "é",
+        "É",
+        "ß",
+        "×",
+        "«",
+        "İ",
+        "ı",
+        "Ÿ",
+        "ſ",
+        "Σ",
+        "σ",
+        "Ω",
+        "Ж",
+        "ж",
+        "Ё",
+        "ѣ",
+        "ґ",
+        "א",
+        "\u{5b0}",
+        "ن",
+        "\u{301}",
+        "\u{323}",
+        "ﬁ",
+        "™",
+        "—",
+        "\u{200b}",
+        "\u{ad}",
+        "中",
+        "한",
+        "か",
+        "\u{3099}",
+        "。",
+        "，",
+        "Ａ",
+        "ก\u{e49}",
+        "😀",
+        "𠀀",
+    ];
+
+    const ALL: [Normalization; 6] = [
+        Normalization::None,
+        Normalization::Lower,
+        Normalization::Text,
+        Normalization::WordChars,
+        Normalization::AsciiWords,
+        Normalization::UnicodeWords,
+    ];
+
+    /// Equal whatever the level, with *text* at every place of a block.
+    fn check(text: &str) {
+        for kind in ALL {
+            let (mut one, mut other) = (b"left over".to_vec(), b"left over".to_vec());
+            let ascii = kind.apply_plain(text, &mut one);
+            assert_eq!(kind.apply(text, &mut other), ascii, "{kind:?} {text:?}");
+            assert_eq!(String::from_utf8(other).unwrap(), String::from_utf8(one).unwrap(), "{kind:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_at_every_place_of_a_block() {
+        for letter in LETTERS {
+            for before in 0..70 {
+                for after in [0, 1, 70] {
+                    check(&format!("{}{letter}{}", "x".repeat(before), "y".repeat(after)));
+                }
+                check(&format!("{}{letter}{letter} {letter}", "é".repeat(before)));
+            }
+        }
+    }
+
+    #[test]
+    fn texts_of_all_letters() {
+        let mut seed = 1;
+        for length in (0..200).chain([1000, 5000]) {
+            // Some texts of a few letters, some of all: the slow path is common, or not.
+            for kinds in [2, 5, 17, 30, LETTERS.len() as u64] {
+                let text: String = (0..length)
+                    .map(|_| {
+                        seed = crate::mix::finish(seed);
+                        LETTERS[((seed >> 20) % kinds + seed % 2 * (seed >> 40) % 3) as usize % LETTERS.len()]
+                    })
+                    .collect();
+                check(&text);
+            }
+        }
+    }
+
+    #[test]
+    fn every_character_alone_and_after_a_letter() {
+        let mut text = String::new();
+        for letter in ('\0'..=char::MAX).filter(|letter| (*letter as u32) < 0x3_2000) {
+            text.push(letter);
+            if text.len() > 40 {
+                check(&text);
+                check(&format!("a{text}"));
+                text.clear();
+            }
+        }
     }
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use crate::features::{Features, Parts};
 use crate::frequencies::Frozen;
 use crate::hash::Hash;
-use crate::mix;
 use crate::normalize::Normalization;
 use crate::votes::{self, BATCH};
+use crate::{md5, mix};
 
 /// How much each feature of a text counts, by how often it occurs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -317,16 +317,15 @@ impl Recipe {
             mix::hash_parts(text, starts, ends, seed_of(kind), &mut digests.words[..count]);
             return self.hash_on(count, digests);
         }
+        let size = self.hash.bits().unwrap_or(128);
+        if self.hash == Hash::Md5 && kind == 0 {
+            return md5::digests(text, starts, ends, |row, digest| digests.set(row, self.read(digest, size)));
+        }
         let parts = starts.iter().zip(ends).map(|(start, end)| &text[*start as usize..*end as usize]);
         match self.hash.short() {
             Some(short) if kind == 0 => {
-                let size = self.hash.bits().unwrap_or(128);
                 for (row, part) in parts.enumerate() {
-                    let digest = self.read(short(part), size);
-                    digests.words[row] = digest as u64;
-                    if self.bits > 64 {
-                        digests.words[BATCH + row] = (digest >> 64) as u64;
-                    }
+                    digests.set(row, self.read(short(part), size));
                 }
             }
             _ => {
@@ -453,6 +452,17 @@ struct Digests {
     one: Vec<u64>,
     bytes: Vec<u8>,
     prefixed: Vec<u8>,
+}
+
+impl Digests {
+    /// Write a digest of one or two words.
+    #[inline(always)]
+    fn set(&mut self, row: usize, digest: u128) {
+        self.words[row] = digest as u64;
+        if let Some(word) = self.words.get_mut(BATCH + row) {
+            *word = (digest >> 64) as u64;
+        }
+    }
 }
 
 /// Counts the different features of one text.

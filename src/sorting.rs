@@ -14,8 +14,9 @@ pub struct Sorted {
     pub order: Vec<u32>,
 }
 
+/// A row on its way, with the number it had.
 #[derive(Clone, Copy)]
-struct Moved<const W: usize> {
+pub struct Moved<const W: usize> {
     row: [u64; W],
     number: u32,
 }
@@ -39,8 +40,8 @@ struct Target<'a> {
     first: usize,
 }
 
-/// Sort rows by key; rows with equal keys stay in their order.
-pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize) -> Sorted {
+/// Sort rows by key; rows with equal keys stay in their order. `moved` is room that can be used again.
+pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, moved: &mut Vec<Moved<W>>) -> Sorted {
     let wanted = (size_of_val(rows) / PART).next_power_of_two().clamp(1, MAX_PARTS);
     let upper = wanted.trailing_zeros().min(key.width);
     let (parts, low) = (1usize << upper, key.width - upper);
@@ -62,7 +63,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize) -> S
         }
         Piece { start, bounds }
     });
-    let mut moved = vec![Moved { row: [0; W], number: 0 }; rows.len()];
+    moved.resize(rows.len(), Moved { row: [0; W], number: 0 });
     let inputs: Vec<_> = chunks
         .into_iter()
         .zip(moved.chunks_mut(size))
@@ -87,7 +88,10 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize) -> S
                 places[part] = place.wrapping_add(1);
                 if slot == LINE - 1 {
                     let first = (place - slot).max(piece.bounds[part]);
-                    own[first..=place].copy_from_slice(&line[first % LINE..]);
+                    match (own[first..=place].first_chunk_mut::<LINE>(), line.first_chunk::<LINE>()) {
+                        (Some(target), Some(line)) => *target = *line,
+                        _ => own[first..=place].copy_from_slice(&line[first % LINE..]),
+                    }
                 }
             }
         }
@@ -103,8 +107,9 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize) -> S
         planes: vec![vec![0; rows.len()]; W],
         order: vec![0; rows.len()],
     };
+    let moved = &moved[..];
     for target in each(targets(&mut sorted, &pieces, parts, low, threads), |mut target| {
-        finish(&mut target, &moved, &pieces, key, low);
+        finish(&mut target, moved, &pieces, key, low);
         target.parts
     }) {
         debug_assert!(target.end <= parts);
@@ -193,7 +198,7 @@ mod tests {
                 let mut expected: Vec<u32> = (0..count as u32).collect();
                 expected.sort_by_key(|&row| key.of(&rows[row as usize]));
                 for threads in [1, 3] {
-                    let sorted = by_key(&key, &rows, threads);
+                    let sorted = by_key(&key, &rows, threads, &mut Vec::new());
                     assert_eq!(sorted.order, expected);
                     for (place, &row) in expected.iter().enumerate() {
                         assert_eq!([sorted.planes[0][place], sorted.planes[1][place]], rows[row as usize]);

@@ -3,9 +3,9 @@
 //! Only the weight in favour is summed: a bit is set when twice that exceeds the total (or
 //! reaches it, where a tie gives 1). Everything is integers, so no order changes a bit.
 
-#[cfg(target_arch = "x86_64")]
-use crate::avx512::Avx512;
 use crate::mix;
+#[cfg(target_arch = "x86_64")]
+use crate::{avx2::Avx2, avx512::Avx512};
 
 /// Features between two rounds of voting.
 pub const BATCH: usize = 512;
@@ -34,6 +34,10 @@ const fn spread() -> [u64; 256] {
 pub fn count(hashes: &[u64], ones: &mut [u32; 64]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512::in_force() {
+        return cpu.count(hashes, ones);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
         return cpu.count(hashes, ones);
     }
     count_plain(hashes, ones);
@@ -96,10 +100,15 @@ pub fn weigh(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
     {
         return;
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.weigh(hashes, weights, ones);
+    }
     weigh_plain(hashes, weights, ones);
 }
 
-fn weigh_plain(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
+#[inline(always)]
+pub fn weigh_plain(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
     for (hash, weight) in hashes.iter().zip(weights) {
         for (bit, sum) in ones.iter_mut().enumerate() {
             *sum += u64::from(*weight) & (hash >> bit & 1).wrapping_neg();
@@ -183,5 +192,70 @@ mod tests {
         assert_eq!(out, [0b010]);
         decide(&[1u32, 2, 0], 2, true, &mut out);
         assert_eq!(out, [0b011]);
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn the_kernels_count_what_the_plain_code_counts() {
+        let Some(cpu) = Avx512::in_force() else { return };
+        for length in (0..70).chain([247, 248, 249, 255, 256, 511, 1000, 40_000]) {
+            let hashes: Vec<u64> = (0..length).map(|n| mix::finish(n) | (n % 3).wrapping_mul(u64::MAX / 2)).collect();
+            let (mut one, mut other) = ([7; 64], [7; 64]);
+            count_plain(&hashes, &mut one);
+            cpu.count(&hashes, &mut other);
+            assert_eq!(one, other);
+            if let Some(cpu) = Avx2::in_force() {
+                other = [7; 64];
+                cpu.count(&hashes, &mut other);
+                assert_eq!(one, other);
+            }
+            for bits in [1, 3, 5, 8, 9, 11, 12, 16] {
+                let weights: Vec<u32> = hashes.iter().map(|hash| (hash >> 7) as u32 & ((1 << bits) - 1)).collect();
+                let (mut one, mut other) = ([3; 64], [3; 64]);
+                weigh_plain(&hashes, &weights, &mut one);
+                assert!(cpu.weigh(&hashes, &weights, &mut other));
+                assert_eq!(one, other);
+            }
+        }
+        assert!(!cpu.weigh(&[1], &[1 << 16], &mut [0; 64]));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn windows_vote_as_their_hashes_do() {
+        let Some(cpu) = Avx512::in_force() else { return };
+        for width in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 40, 64] {
+            for windows in (1..30).chain([63, 64, 65, 247, 248, 249, 600]) {
+                let text: Vec<u8> =
+                    (0..windows + width - 1 + mix::PADDING).map(|n| mix::finish(n as u64) as u8).collect();
+                let starts: Vec<u32> = (0..windows as u32).collect();
+                let ends: Vec<u32> = starts.iter().map(|start| start + width as u32).collect();
+                let mut hashes = vec![0; windows];
+                mix::hash_parts(&text, &starts, &ends, 5, &mut hashes);
+                for words in [1, 2, 4] {
+                    let (mut one, mut other) = (vec![[0; 64]; words], vec![[0; 64]; words]);
+                    count_words(&hashes, &mut one);
+                    assert!(cpu.count_windows(&text, windows, width, 5, &mut other));
+                    assert_eq!(one, other, "{windows} of {width}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_ways_to_decide_agree() {
+        for total in 0..20usize {
+            let counts: [u32; 64] = std::array::from_fn(|bit| (bit % (total + 1)) as u32);
+            let sums = counts.map(u64::from);
+            for tie in [false, true] {
+                for bits in [1, 63, 64] {
+                    let (mut one, mut other, mut third) = ([0], [0], [0]);
+                    decide(&sums.map(i128::from)[..bits], total as i128, tie, &mut one);
+                    decide_counts(&[counts], total, tie, bits, &mut other);
+                    decide_sums(&[sums], total as u64, tie, bits, &mut third);
+                    assert_eq!((one, one), (other, third));
+                }
+            }
+        }
     }
 }

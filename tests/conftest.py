@@ -32,3 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--golden", default=GOLDEN, type=Path, metavar="DIR", help="run the golden files of another directory"
     )
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory, monkeypatch):
+    """Pictures are remembered in a folder of the test, not of the user."""
+    monkeypatch.setenv("NEARDUP_CACHE", str(tmp_path_factory.mktemp("cache")))

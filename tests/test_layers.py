@@ -22,18 +22,18 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native"},
-    {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits"},
+    {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits", "thumbs"},
     {"fingerprints", "radius"},
     {"distances", "features", "hashes", "sources"},
     {"schemes", "pairs"},
     {"survey", "planner", "index"},
     {"store"},
-    {"verify"},
+    {"verify", "pictures"},
     {"clusters", "stars", "guards"},
     {"keep", "explain"},
     {"report", "reports", "sinks"},
     {"checkpoints", "runs"},
-    {"pipeline", "actions"},
+    {"pipeline", "actions", "search"},
     {"jobs", "calibration"},
     {"calibration_page"},
     {"adapters", "compat"},
@@ -52,7 +52,7 @@ CALLS_NATIVE = {
     "pairs",
     "index",
 }
-CALLS_NATIVE |= {"verify", "clusters", "pipeline", "runs"}
+CALLS_NATIVE |= {"verify", "clusters", "pipeline", "runs", "pictures"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

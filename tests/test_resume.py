@@ -129,7 +129,7 @@ def test_a_signal_leaves_a_state_to_go_on_from_and_says_so(
 def interrupted(killer: Killer, folder: Path, steps: int) -> list[Path]:
     """The finished parts of a run that was killed just before its outputs."""
     clear(folder)
-    for step in range(steps * 2 // 3, 0, -7):
+    for step in range(steps * 9 // 10, 0, -5):
         killer.run(arguments(folder), step=step)
         parts = sorted((folder / "out" / WORK).glob("*.arrow"))
         if {"survey.arrow", "fingerprints.arrow", "candidates.arrow"} <= {part.name for part in parts}:

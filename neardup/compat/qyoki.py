@@ -7,9 +7,11 @@ every run of Python gives another fingerprint. Here the word itself is hashed.
 from __future__ import annotations
 
 import os
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -24,10 +26,12 @@ from neardup.features.hsv import hsv_histogram as hsv_extractor
 from neardup.features.tfidf import top_tfidf
 from neardup.features.trie import Trie
 from neardup.hashes import HASHES
+from neardup.thumbs import BadPicture, decode, formats
 
 __all__ = [
     "TFIDF",
     "CharacteristicIdxListExtractor",
+    "ComHistsGetter",
     "CorpusReader",
     "Dictionary",
     "Scheduler",
@@ -35,6 +39,7 @@ __all__ = [
     "hashify_by_murmurhash_64bits",
     "hashify_by_murmurhash_128bits",
     "hsv_extractor",
+    "read_img_from_dir",
 ]
 
 Sentence = list[str]
@@ -209,6 +214,52 @@ class CorpusReader:
         lines = chain.from_iterable(path.read_text(encoding).splitlines() for path in paths)
         self.stopwords_trie = Trie(word for line in lines if (word := line.strip()))
         return self.stopwords_trie
+
+
+def read_img(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
+    """The pixels of a picture file as blue, green, red."""
+    from PIL import Image
+
+    decode(Path(path).read_bytes())  # says what is wrong with it, and keeps to the pixel limit
+    with Image.open(path, formats=formats()) as image:
+        return np.ascontiguousarray(np.asarray(image.convert("RGB"))[..., ::-1])
+
+
+def read_img_from_dir(dirname: str | os.PathLike[str]) -> list[npt.NDArray[np.uint8]]:
+    """The pictures of a folder, in order of their names; what is no picture is left out."""
+    found = []
+    for path in sorted(Path(dirname).iterdir()):
+        with suppress(BadPicture, IsADirectoryError):
+            found.append(read_img(path))
+    return found
+
+
+class ComHistsGetter:
+    """Histograms of what many pictures have in common: a corner and the middle of some of them.
+
+    The original draws without a seed; here the same *seed* gives the same histograms.
+    """
+
+    def __init__(self, extractor: Callable[[Any], npt.NDArray[Any]], seed: int = 0) -> None:
+        self.extractor, self.seed = extractor, seed
+
+    def get_common_hist(self, dirname: str | os.PathLike[str], p: float) -> list[npt.NDArray[Any]]:
+        """For each picture of a folder that is drawn, with probability *p*, one histogram."""
+        if not 0 <= p <= 1:
+            raise InvalidValue(f"p must be from 0 to 1, not {p}")
+        draw = random.Random(self.seed)
+        found = []
+        for img in read_img_from_dir(dirname):
+            if draw.random() < p:
+                high, wide = img.shape[:2]
+                size = draw.uniform(0.2, 0.5)
+                tall, broad = max(1, int(high * size)), max(1, int(wide * size))
+                top, left = draw.choice([0, high - tall]), draw.choice([0, wide - broad])
+                corner = img[top : top + tall, left : left + broad]
+                top, left = (high - tall) // 2, (wide - broad) // 2
+                middle = img[top : top + tall, left : left + broad]
+                found.append(self.extractor(corner) + self.extractor(middle))
+        return found
 
 
 class Scheduler:

@@ -9,7 +9,7 @@ from typing import Any
 
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.files import check_path
-from neardup.registry import Registry
+from neardup.registry import Registry, plain_number
 from neardup.schemes.files import read, to_toml, write
 from neardup.schemes.model import Scheme
 
@@ -41,6 +41,20 @@ def _htm(name: str, hash: str, select: str) -> Callable[[], Scheme]:
     return lambda: Scheme(
         name, normalize="none", features="tokens", hash=hash, bits=2048, empty="votes", select=select
     )
+
+
+def _classic(name: str) -> Callable[[str], Scheme]:
+    """A hash of the PyPI package imagehash."""
+
+    def row(bits: str = "64") -> Scheme:
+        width = plain_number(bits, 64, 256)
+        if width not in (64, 256):
+            raise InvalidValue(f"scheme '{name}:{bits}': write {name}:64 or {name}:256")
+        return Scheme(
+            f"{name}:{width}", normalize="none", features="picture", hash=name, bits=width, bit_order="big"
+        )
+
+    return row
 
 
 SCHEMES: Registry[Scheme] = Registry(
@@ -77,6 +91,10 @@ SCHEMES: Registry[Scheme] = Registry(
             empty="votes",
             form="bits",
         ),
+        "image": lambda: Scheme("image", normalize="none", features="picture", hash="dct-signs", bits=256),
+        "phash": _classic("phash"),
+        "dhash": _classic("dhash"),
+        "ahash": _classic("ahash"),
         "vector": lambda: Scheme(
             "vector", normalize="none", features="vector", hash="projection:0", bits=256
         ),
@@ -88,6 +106,10 @@ _SUMMARIES = {
     "text": "the default: any language, weighted; fit it on the collection",
     "chars": "chars:N, every run of N characters counts alike; the fastest",
     "words": "words:N, every run of N words counts alike",
+    "image": "the default for pictures: signs of low frequencies; parts, turns and mirrors are asked for",
+    "phash": "phash:64 or phash:256, for pictures, as the PyPI package imagehash",
+    "dhash": "dhash:64 or dhash:256, for pictures, as the PyPI package imagehash",
+    "ahash": "ahash:64 or ahash:256, for pictures, as the PyPI package imagehash",
     "vector": "signs of seeded random projections, for embeddings",
     "simhash": "the PyPI package simhash from 2.0 on",
     "simhash-1.8": "the PyPI package simhash 1.8 to 1.11",
@@ -118,7 +140,7 @@ def scheme(name: str | os.PathLike[str] | Scheme, /, **overrides: Any) -> Scheme
     (64, 'chars:3')
     >>> scheme("txet")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    neardup.errors.UnknownName: unknown scheme 'txet'; known: chars, ...
+    neardup.errors.UnknownName: unknown scheme 'txet'; known: ahash, ...
     """
     if unknown := sorted(set(overrides) - _OVERRIDES):
         raise InvalidValue(f"a scheme has no field {unknown[0]!r}; it has: {', '.join(sorted(_OVERRIDES))}")

@@ -23,6 +23,8 @@ from neardup import _native
 from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, NeardupError, shown
 from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part, ballots
+from neardup.features.image import HASHES as PICTURE_HASHES
+from neardup.features.image import check_hash, fingerprint_pictures
 from neardup.features.vector import fingerprint_vectors
 from neardup.fingerprints import FORMS, Fingerprints, check_bits
 from neardup.hashes import HASHES
@@ -111,6 +113,10 @@ class Scheme:
         WEIGHTS.part(self.weights)
         if features.name == "vector":
             _seed_of(self.hash)
+        elif features.name == "picture":
+            check_hash(self.hash, self.bits)
+        elif self.hash in PICTURE_HASHES:
+            raise InvalidValue(f"hash {shown(self.hash)} is for pictures; use features='picture' with it")
         elif self.hash.startswith("projection"):
             raise InvalidValue(f"hash {shown(self.hash)} is for vectors; use features='vector' with it")
         else:
@@ -154,7 +160,7 @@ class Scheme:
 
     def describe(self) -> dict[str, str]:
         """Every field and rule in words, for people."""
-        vector = self.features == "vector"
+        other = {"vector": "seeded random projections", "picture": "bits of a picture made small"}
         parts = {
             "name": self.name,
             "digest": self.digest,
@@ -163,7 +169,7 @@ class Scheme:
             "features": f"{self.features}: {FEATURES.part(self.features).summary}",
             "weights": f"{self.weights}: {WEIGHTS.part(self.weights).summary}",
             "hash": f"{self.hash}: "
-            + ("seeded random projections" if vector else HASHES.part(self.hash).summary),
+            + (other[self.features] if self.features in other else HASHES.part(self.hash).summary),
         }
         for name, meanings in MEANINGS.items():
             value = getattr(self, name)
@@ -226,6 +232,8 @@ class Scheme:
         >>> scheme.fingerprint("to be or not") == scheme.fingerprint(["to", "be", "or", "not"])
         True
         """
+        if self.features == "picture":
+            return self.fingerprints([document])[0]
         self._needs_text()
         if not isinstance(document, str):
             return self._of_features(document)
@@ -267,6 +275,9 @@ class Scheme:
         threads = check_threads(threads)
         if self.features == "vector":
             words, valid = fingerprint_vectors(documents, self.bits, _seed_of(self.hash))
+            return Fingerprints(words, bits=self.bits, valid=valid, digest=self.digest)
+        if self.features == "picture":
+            words, valid = fingerprint_pictures(documents, self.hash, self.bits, threads)
             return Fingerprints(words, bits=self.bits, valid=valid, digest=self.digest)
         parts = [self._batch(batch, threads) for batch in batches(documents)]
         if len(parts) == 1:
@@ -378,6 +389,10 @@ class Scheme:
         write(self, path)
 
     def _needs_text(self) -> None:
+        if self.features == "picture":
+            raise InvalidType(
+                f"scheme {self.name!r} takes pictures; call fingerprint or fingerprints with them"
+            )
         if self.features == "vector":
             raise InvalidType(
                 f"scheme {self.name!r} takes arrays of numbers; call fingerprints with a 2-D array"

@@ -23,7 +23,16 @@ from neardup.sources.names import id_path, path_id
 from neardup.sources.streams import Broken, compression
 from neardup.types import Bad, Batch
 
-__all__ = ["FORMATS", "Limits", "Source", "Tolerance", "id_path", "open_source", "path_id"]
+__all__ = [
+    "FORMATS",
+    "Limits",
+    "Source",
+    "Tolerance",
+    "id_path",
+    "mostly_pictures",
+    "open_source",
+    "path_id",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,7 @@ FORMATS: Final = {
         Format("arrow", (".arrow", ".arrows", ".feather", ".ipc"), "arrow", b"ARROW1"),
         Format("warc", (".warc",), "warc", b"WARC/"),
         Format("text", (), "text"),
+        Format("image", (), "images"),  # by asking only: among texts pictures are passed by
     )
 }
 
@@ -63,6 +73,7 @@ _FOREIGN: Final = {
     b"II*\x00": "a picture",
     b"MM\x00*": "a picture",
 }
+_MAGIC: Final = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\x00", b"MM\x00*", b"BM")
 _PICTURES: Final = (
     ".jpg",
     ".jpeg",
@@ -235,10 +246,9 @@ class _Reading:
 
     def batches(self) -> Iterator[Batch]:
         for name, files in groupby(self._files(), key=lambda pair: pair[0]):
-            if name == "text":
-                from neardup.sources import text
-
-                yield from text.read_all((file for _, file in files), self._request, self.take)
+            if name in ("text", "image"):
+                reader = import_module(f"neardup.sources.{FORMATS[name].module}")
+                yield from reader.read_all((file for _, file in files), self._request, self.take)
                 continue
             for _, file in files:
                 yield from self._guarded(name, file)
@@ -269,6 +279,7 @@ class _Reading:
             places=batch.places[kept],
             fields=batch.fields.filter(mask) if batch.fields is not None else None,
             raw=raw,
+            pictures=None if batch.pictures is None else batch.pictures[kept],
         )
 
     def _first_places(self, batch: Batch) -> tuple[Any, Callable[[int], str]]:
@@ -371,11 +382,35 @@ class _Reading:
             self._refuse(Bad(file.name, None, None, error.reason))
 
 
+def is_picture(file: File, head: bytes = b"") -> bool:
+    """Whether its name, or its first bytes, say that it is a picture."""
+    magic = head.startswith(_MAGIC) or head[8:12] == b"WEBP" or head[4:12] in (b"ftypavif", b"ftypheic")
+    return magic or (file.suffix in _PICTURES and file.suffix != ".svg")
+
+
+def mostly_pictures(data: Any) -> bool:
+    """Whether *data* names files and folders, and more than half of the files are pictures by name.
+
+    >>> mostly_pictures([{"id": "a", "text": "no file"}])
+    False
+    """
+    if isinstance(data, str | os.PathLike):
+        data = [data]
+    if not isinstance(data, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in data):
+        return False
+    files = [one for one in _inputs(data, again=False) if isinstance(one, File)]
+    return 2 * sum(map(is_picture, files)) > len(files)
+
+
 def format_of(file: File, asked: str | None = None) -> tuple[str | None, str]:
     """The name of the format of *file*; None and the reason if it is none that holds text."""
-    if asked is not None:
+    if asked is not None and asked != "image":
         return asked, ""
     head = file.head()
+    if asked == "image":
+        if file.suffix == ".svg":
+            return None, "is a drawing"
+        return ("image", "") if is_picture(file, head) else (None, "is no picture")
     packed = compression(head) is not None
     if not packed:
         for row in FORMATS.values():

@@ -23,6 +23,7 @@ class Limits:
     ratio: int = 1000  # decompressed bytes for one compressed byte ...
     ratio_after: int = 100 * MIB  # ... looked at after so many
     depth: int = 128  # levels of nested JSON
+    pixels: int = 178_956_970  # of a picture
 
     def __post_init__(self) -> None:
         for part in fields(self):

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::interrupt::interruptible;
 use super::text::{LONG, NativeFrequencies, NativeRecipe, piece_of};
-use super::texts::{ArrowChunk, Texts};
+use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::parallel;
 use crate::recipe::Scratch;
 
@@ -52,8 +52,8 @@ fn survey<'py>(
             |(scratch, hashes), (texts, (content, informative))| {
                 hashes.clear();
                 for ((text, content), informative) in texts.iter().zip(content.chunks_mut(2)).zip(informative) {
-                    let text = text.as_deref().unwrap_or_default();
-                    if let Some(found) = recipe.survey(text, scratch, shared.is_some()) {
+                    let text = text_or_empty(text);
+                    if let Some(found) = recipe.survey(&text, scratch, shared.is_some()) {
                         content[0] = found as u64;
                         content[1] = (found >> 64) as u64;
                         *informative = true;

@@ -1,5 +1,6 @@
 //! Texts to fingerprints, and the frequencies that weigh them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
@@ -8,7 +9,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::InvalidValue;
 use super::interrupt::interruptible;
-use super::texts::{ArrowChunk, Texts, strings};
+use super::texts::{ArrowChunk, Texts, strings, text_of};
 use crate::features::Features;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
@@ -19,7 +20,9 @@ use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
 /// Above this many bytes of text a call looks for Ctrl-C.
 pub(super) const LONG: usize = 1 << 20;
 /// Bytes of text that a thread takes at a time.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 18;
+/// Up to this many bytes of text the interpreter is not let go: it takes well below a millisecond.
+const SHORT: usize = 1 << 14;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeRecipe>()?;
@@ -83,13 +86,18 @@ impl NativeRecipe {
     }
 
     fn fingerprint_one(&self, text: &Bound<'_, PyString>) -> PyResult<Option<Vec<u64>>> {
-        let own = [text.clone()];
-        let texts = Texts::from_list(&own)?;
+        thread_local! {
+            static SCRATCH: RefCell<Scratch> = RefCell::default();
+        }
+        let own = text_of(text);
         let mut out = vec![0; self.0.words()];
-        let found = text.py().detach(|| {
-            let text = texts.items[0].as_deref().unwrap_or_default();
-            self.0.fingerprint(text, &mut Scratch::default(), &mut out)
-        });
+        let run = |scratch: &mut Scratch| self.0.fingerprint(&own, scratch, &mut out);
+        let found = if own.len() <= SHORT {
+            SCRATCH.with_borrow_mut(run)
+        } else {
+            let mut run = run;
+            text.py().detach(|| run(&mut Scratch::default()))
+        };
         Ok(found.then_some(out))
     }
 
@@ -137,17 +145,13 @@ impl NativeRecipe {
     }
 
     fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
-        let own = [text.clone()];
-        let texts = Texts::from_list(&own)?;
-        let bytes = self.0.normalized(texts.items[0].as_deref().unwrap_or_default());
+        let bytes = self.0.normalized(&text_of(text));
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Every feature of a text as (kind, text, hash), in the order of the text.
     fn features(&self, text: &Bound<'_, PyString>) -> PyResult<Vec<(u8, String, u64)>> {
-        let own = [text.clone()];
-        let texts = Texts::from_list(&own)?;
-        Ok(self.0.listed(texts.items[0].as_deref().unwrap_or_default(), &mut Scratch::default()))
+        Ok(self.0.listed(&text_of(text), &mut Scratch::default()))
     }
 
     fn count_strings(
@@ -192,7 +196,7 @@ impl NativeRecipe {
             parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
                 for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
                     if let Some(text) = text {
-                        *valid = recipe.fingerprint(text, scratch, print);
+                        *valid = recipe.fingerprint(&text.get(), scratch, print);
                     }
                 }
             });
@@ -222,7 +226,7 @@ impl NativeRecipe {
                 |(scratch, hashes), texts| {
                     hashes.clear();
                     for text in texts.iter().flatten() {
-                        hashes.extend(recipe.counted(text, scratch).iter().map(|feature| feature.hash));
+                        hashes.extend(recipe.counted(&text.get(), scratch).iter().map(|feature| feature.hash));
                     }
                     counted.add(texts.len() as u64, hashes);
                 },

@@ -9,27 +9,50 @@ use super::{InvalidType, InvalidValue};
 
 /// Texts as the core reads them, and what keeps them alive. None stands for a null.
 pub struct Texts<'a> {
-    pub items: Vec<Option<Cow<'a, str>>>,
+    pub items: Vec<Option<Text<'a>>>,
     pub bytes: usize,
 }
 
+/// A text that may still have to be looked at: whoever uses it does, in a thread of its own.
+pub enum Text<'a> {
+    Valid(Cow<'a, str>),
+    Unchecked(&'a [u8]),
+}
+
+impl Text<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Text::Valid(text) => text.len(),
+            Text::Unchecked(bytes) => bytes.len(),
+        }
+    }
+
+    /// The text; what a file calls UTF-8 and is not becomes U+FFFD.
+    pub fn get(&self) -> Cow<'_, str> {
+        match self {
+            Text::Valid(text) => Cow::Borrowed(text),
+            Text::Unchecked(bytes) => match simdutf8::basic::from_utf8(bytes) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => String::from_utf8_lossy(bytes),
+            },
+        }
+    }
+}
+
+/// The text, empty for a null.
+pub fn text_or_empty<'a>(text: &'a Option<Text<'_>>) -> Cow<'a, str> {
+    text.as_ref().map(Text::get).unwrap_or_default()
+}
+
 impl<'a> Texts<'a> {
-    fn new(items: Vec<Option<Cow<'a, str>>>) -> Texts<'a> {
+    fn new(items: Vec<Option<Text<'a>>>) -> Texts<'a> {
         let bytes = items.iter().flatten().map(|text| text.len()).sum();
         Texts { items, bytes }
     }
 
     /// The strings of a list, which the caller must not change before it drops these.
     pub fn from_list(list: &'a [Bound<'_, PyString>]) -> PyResult<Texts<'a>> {
-        let mut items = Vec::with_capacity(list.len());
-        for (row, string) in list.iter().enumerate() {
-            // Python encodes what is not ASCII here, which may take seconds for a long list.
-            if row % 4096 == 4095 {
-                string.py().check_signals()?;
-            }
-            items.push(Some(text_of(string)));
-        }
-        Ok(Texts::new(items))
+        Ok(Texts::new(list.iter().map(|string| Some(Text::Valid(text_of(string)))).collect()))
     }
 
     /// The strings of one Arrow array.
@@ -41,19 +64,14 @@ impl<'a> Texts<'a> {
         let mut items = Vec::with_capacity(chunk.length);
         for row in chunk.offset..chunk.offset + chunk.length {
             // SAFETY: the caller vouches for the buffers; rows are within the array.
-            let bytes = unsafe { chunk.row(row) }?;
-            items.push(bytes.map(|bytes| match simdutf8::basic::from_utf8(bytes) {
-                Ok(text) => Cow::Borrowed(text),
-                // A file may claim to hold UTF-8 and not do so.
-                Err(_) => Cow::Owned(String::from_utf8_lossy(bytes).into_owned()),
-            }));
+            items.push(unsafe { chunk.row(row) }?.map(Text::Unchecked));
         }
         Ok(Texts::new(items))
     }
 }
 
 /// The text of a Python string; lone surrogates become U+FFFD.
-fn text_of<'a>(string: &'a Bound<'_, PyString>) -> Cow<'a, str> {
+pub fn text_of<'a>(string: &'a Bound<'_, PyString>) -> Cow<'a, str> {
     match string.to_str() {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => {

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::text::{NativeFrequencies, NativeRecipe};
-use super::texts::{ArrowChunk, Texts};
+use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::frequencies::Frozen;
 use crate::parallel;
 use crate::profile::Profile;
@@ -149,7 +149,7 @@ impl Verifier {
         for (number, text) in numbers.iter().zip(&texts.items) {
             if let Some(slot) = usize::try_from(*number).ok().and_then(|at| self.slots.get_mut(at)) {
                 *slot = self.texts.len() as u32;
-                self.texts.push(text.as_deref().unwrap_or_default()).map_err(os_error)?;
+                self.texts.push(&text_or_empty(text)).map_err(os_error)?;
             }
         }
         Ok(())

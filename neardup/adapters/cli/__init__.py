@@ -22,9 +22,9 @@ from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInpu
 
 # Command -> its one-line help, so that listing the commands loads none of them.
 COMMANDS: dict[str, str] = {
-    "calibrate": "Which similarity suits a collection, measured on it.",
     "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
     "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
+    "calibrate": "What each setting would find on your documents, and which one to take.",
     "check": "Prove two runs equal, or show where they differ.",
     "distance": "How far two texts or fingerprints are apart.",
     "explain": "Why two documents are near-duplicates, or not.",
@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "index": "Build, change and search an index of fingerprints.",
     "join": "All pairs of fingerprints within a radius.",
     "plan": "How a join would go about it, and at what cost.",
+    "search": "What of a collection is near to one picture or text.",
     "schemes": "The recipes from document to fingerprint.",
     "undo": "Bring back the files that apply removed.",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -15,20 +16,19 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option(
     "--similarity",
     type=float,
-    default=0.64,
-    show_default=True,
-    help="Least cosine of two documents' texts, verified; what they share must also not be common to many.",
+    help="Least cosine of two documents' texts, verified; what they share must also not be common to many. "
+    "Of pictures: least correlation of what they show.  [default: 0.64; pictures 0.79]",
 )
 @click.option("--strict", "mode", flag_value="strict", help="Nearly identical texts only.")
 @click.option("--loose", "mode", flag_value="loose", help="Also pairs that may be siblings of one template.")
 @click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
 @click.option(
     "--keep",
-    default="central,longest",
-    show_default=True,
     metavar="RULES",
     help="What stays: central, longest, shortest, first, last, newest:FIELD, oldest:FIELD, max:FIELD, "
-    "min:FIELD, prefer:FIELD=a>b>c, or none; several separated by commas. Ties are broken by id.",
+    "min:FIELD, prefer:FIELD=a>b>c, or none; of pictures also resolution, size, oldest:exif and path:PREFIX; "
+    "several separated by commas. Ties are broken by id.  "
+    "[default: central,longest; pictures central,resolution,size]",
 )
 @click.option("--protect", multiple=True, metavar="REF", help="Documents that stay whatever happens.")
 @click.option("--within", metavar="FIELD", help="Compare only documents with the same FIELD.")
@@ -52,6 +52,9 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option("--source-field", help="Field that names the source for --max-loss.  [default: the file]")
 @click.option("--format", "kind", help="Format of the input, if its name does not tell.")
+@click.option(
+    "--images", is_flag=True, help="Compare pictures.  [default: if most files of the input are pictures]"
+)
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
 @click.option("--report", metavar="R.html", help="Write a page that shows what was found.")
 @click.option("--annotate-only", is_flag=True, help="Write annotations and evidence, no kept documents.")
@@ -84,10 +87,10 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 def command(
     inputs: tuple[str, ...],
     out: str,
-    similarity: float,
+    similarity: float | None,
     mode: str | None,
     verify: str | None,
-    keep: str,
+    keep: str | None,
     protect: tuple[str, ...],
     within: str | None,
     across: str | None,
@@ -100,6 +103,7 @@ def command(
     id_field: str | None,
     source_field: str | None,
     kind: str | None,
+    images: bool,
     html: bool,
     report: str | None,
     annotate_only: bool,
@@ -124,23 +128,27 @@ def command(
     """
     from neardup.guards import Limits as Guards
     from neardup.jobs import Job, Reading, run_job
-    from neardup.pipeline import Settings
+    from neardup.pipeline import PICTURE_DEFAULTS, Settings
     from neardup.schemes import scheme as scheme_of
-    from neardup.sources import ANY, Tolerance
+    from neardup.sources import ANY, Tolerance, mostly_pictures
 
     if mode is not None and verify is not None:
         raise click.UsageError("choose one of --strict, --loose and --verify")
+    images = images or scheme_name == "image" or kind == "image"
+    if images or (kind is None and scheme_name is None and mostly_pictures(list(inputs))):
+        kind, scheme_name = "image", scheme_name or "image"
+    said = {name: value for name, value in (("similarity", similarity), ("keep", keep)) if value is not None}
+    chosen: dict[str, Any] = {**(PICTURE_DEFAULTS if kind == "image" else {}), **said}
     settings = Settings(
-        similarity=similarity,
         recall=recall,
         radius=radius,
         exact=exact,
         verify=mode or verify or "default",
-        keep=keep,
         within=within,
         across=across,
         source_field=source_field,
         guards=Guards(max_cluster, _share(max_loss), _share(max_same)),
+        **chosen,
     )
     scheme = None if scheme_name is None and bits is None else scheme_of(scheme_name or "text")
     if scheme is not None and bits is not None:

@@ -1,0 +1,247 @@
+"""Pairs of pictures: who may show the same, and whether they do.
+
+Every picture is stored as it is and, where it has flat borders, without them. The other side asks
+with parts, turns and symmetries of itself. A fingerprint only proposes: the two thumbnails are then
+laid upon each other, and block after block must agree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import _native
+from neardup.features.image import (
+    DULL,
+    EVERY,
+    VIEWS,
+    WHOLE,
+    View,
+    fingerprints_of,
+    full_matrix,
+    part,
+    symmetry_matrix,
+    trimmed,
+)
+from neardup.fingerprints import Fingerprints
+from neardup.pairs import join
+from neardup.thumbs import Thumbs
+
+Rows = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.float64]
+
+RADIUS: Final = 88
+# Ways to lay one picture upon the other that are tried for a pair, the nearest first.
+TRIED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prints:
+    """Fingerprints of pictures through views: whose each is, and where it lies in that picture."""
+
+    prints: Fingerprints
+    picture: Rows
+    matrix: Numbers
+    """3 x 3 matrices from the unit square that was seen to the picture's."""
+
+
+def stored(thumbs: Thumbs, *, threads: int | None = None) -> Prints:
+    """What is kept of every picture: the whole, and what is within its borders."""
+    return _prints(thumbs, (WHOLE,), (0,), threads)
+
+
+def asked(thumbs: Thumbs, *, views: tuple[View, ...] = VIEWS, threads: int | None = None) -> Prints:
+    """What the other side asks with."""
+    return _prints(thumbs, views, EVERY, threads)
+
+
+def _prints(thumbs: Thumbs, views: tuple[View, ...], inner: tuple[int, ...], threads: int | None) -> Prints:
+    words, valid = fingerprints_of(thumbs, views, least=DULL, threads=threads)
+    kinds = [full_matrix(view.matrix) @ symmetry_matrix(one) for view in views for one in view.symmetries]
+    parts = [
+        (words, valid, np.repeat(np.arange(len(thumbs)), len(kinds)), np.tile(kinds, (len(thumbs), 1, 1)))
+    ]
+    for number, thumb in enumerate(thumbs):
+        box = trimmed(thumb)
+        if box is None:
+            continue
+        view = View("within", part(*box), inner)
+        more = fingerprints_of(thumb[None], [view], least=DULL, threads=1)
+        turned = np.array([full_matrix(view.matrix) @ symmetry_matrix(one) for one in inner])
+        parts.append((*more, np.full(len(inner), number), turned))
+    words, valid, picture, matrix = (np.concatenate([part[at] for part in parts]) for at in range(4))
+    wanted = valid.astype(bool)
+    prints = Fingerprints(words[wanted], bits=256)
+    return Prints(prints, picture[wanted].astype(np.int64), matrix[wanted].reshape(-1, 3, 3))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposals:
+    """Pairs of pictures near enough to be looked at, with the ways in which they may lie on each other.
+
+    `left` is the picture that may lie in `right`; a pair has up to `TRIED` rows.
+    """
+
+    left: Rows
+    right: Rows
+    distance: npt.NDArray[np.int32]
+    map: Numbers
+
+
+def propose(
+    kept: Prints, asking: Prints, radius: int, *, own: bool = True, threads: int | None = None
+) -> Proposals:
+    """All pairs within *radius* of kept and asking pictures; with *own* they are the same ones."""
+    found = join(kept.prints, radius, other=asking.prints, threads=threads)
+    left, right = kept.picture[found.left], asking.picture[found.right]
+    rows = np.flatnonzero(left != right) if own else np.arange(len(left))
+    left, right, distance = left[rows], right[rows], found.distance[rows].astype(np.int32)
+    low, high = (np.minimum(left, right), np.maximum(left, right)) if own else (left, right)
+    order = np.lexsort([found.right[rows], found.left[rows], distance, high, low])
+    first = np.searchsorted(_pair(low, high, order), _pair(low, high, order), side="left")
+    order = order[np.arange(len(order)) - first < TRIED]
+    rows = rows[order]
+    inverse = np.linalg.inv(kept.matrix[found.left[rows]]) if len(rows) else np.zeros((0, 3, 3))
+    maps = asking.matrix[found.right[rows]] @ inverse
+    return Proposals(left[order], right[order], distance[order], maps[:, :2].reshape(-1, 6))
+
+
+def _pair(low: Rows, high: Rows, order: Rows) -> Rows:
+    key: Rows = low[order] << 32 | high[order]
+    return key
+
+
+AGREEMENT: Final = (
+    *(f"m{at}" for at in range(6)),
+    "covered",
+    "covering",
+    "whole",
+    "mean",
+    "share",
+    "fine_mean",
+    "fine_share",
+    "blocks",
+)
+
+
+def agreements(
+    thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, *, threads: int | None = None
+) -> Numbers:
+    """How far pairs agree, a row of `AGREEMENT` each."""
+    return _native.picture_agreements(
+        np.ascontiguousarray(thumbs),
+        left.astype(np.int64),
+        right.astype(np.int64),
+        np.ascontiguousarray(maps),
+        threads,
+    )
+
+
+# --- the verdict -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When two pictures show the same; docs/images.md tells each."""
+
+    mean: float
+    """Least mean correlation of the blocks that show something."""
+    share: float
+    """Least share of those blocks that agree, in the coarse image and in the fine one."""
+    part: float
+    """Least share of either picture that the other one shows."""
+    blocks: int = 4
+    """Least number of blocks that show something."""
+
+
+RULES: Final = {
+    "default": Rule(0.79, 0.8, 0.42),
+    "strict": Rule(0.9, 0.95, 0.9),
+    "loose": Rule(0.7, 0.7, 0.2),
+}
+SYMMETRIES: Final = ("", "mirror", "flip", "rot180", "transpose", "rot90", "rot270", "transverse")
+REJECTED: Final = (
+    "does not show the same",
+    "same layout, different content",
+    "shows a part only",
+    "too plain to tell",
+)
+_KINDS: Final = ("", "crop", "part of it")
+REASONS: Final = (
+    *(
+        "same picture" + (f": {', '.join(words)}" if words else "")
+        for symmetry in SYMMETRIES
+        for kind in _KINDS
+        for turned in ("", "turned")
+        for words in [[word for word in (symmetry, kind, turned) if word]]
+    ),
+    *REJECTED,
+)
+ACCEPTING: Final = len(REASONS) - len(REJECTED)
+IDENTICAL: Final = "identical file"
+
+
+def judge(found: Numbers, rule: Rule) -> npt.NDArray[np.uint8]:
+    """The place in `REASONS` of each row of `agreements`."""
+    column = {name: found[:, at] for at, name in enumerate(AGREEMENT)}
+    least = np.minimum(column["covered"], column["covering"])
+    shares = np.minimum(column["share"], column["fine_share"])
+    reason = transformations(found).astype(np.int64)
+    same = (column["mean"] >= rule.mean) & (shares >= rule.share)
+    reason[same & (least < rule.part)] = ACCEPTING + 2
+    reason[~same] = np.where(column["whole"][~same] >= 0.6, ACCEPTING + 1, ACCEPTING)
+    reason[same & (column["blocks"] < rule.blocks)] = ACCEPTING + 3
+    return reason.astype(np.uint8)
+
+
+def transformations(found: Numbers) -> Rows:
+    """What leads from one picture to the other, as a place in `REASONS`: symmetry, part, small turn."""
+    a, b, _, d, e = (found[:, at] for at in range(5))
+    swapped = np.abs(b) + np.abs(d) > np.abs(a) + np.abs(e)
+    # After the swap the larger numbers stand on the diagonal; their signs are the mirrors.
+    across, down = np.where(swapped, b, a), np.where(swapped, d, e)
+    symmetry = 4 * swapped + (across < 0) * 1 + (down < 0) * 2
+    lean = np.where(swapped, np.abs(a) + np.abs(e), np.abs(b) + np.abs(d)) / np.maximum(
+        np.abs(across) + np.abs(down), 1e-9
+    )
+    least = np.minimum(found[:, 6], found[:, 7])
+    kind = np.where(least >= 0.96, 0, np.where(least >= 0.42, 1, 2))
+    numbers: Rows = (symmetry * 3 + kind) * 2 + (lean > 0.02)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """The verdict on pairs, a row each: the agreement of the best way to lay them on each other."""
+
+    reason: npt.NDArray[np.uint8]
+    found: Numbers
+
+    @property
+    def accepted(self) -> npt.NDArray[np.bool_]:
+        return np.asarray(self.reason < ACCEPTING)
+
+
+def verify(
+    thumbs: Thumbs, proposals: Proposals, rows: Rows, ends: Rows, rule: Rule, *, threads: int | None = None
+) -> Seen:
+    """Judge pairs that have the proposals from *rows* up to *ends*: the nearest first, others if it fails."""
+    best = np.zeros((len(rows), len(AGREEMENT)))
+    reason = np.full(len(rows), ACCEPTING, dtype=np.uint8)
+    open_ = np.arange(len(rows))
+    for attempt in range(TRIED):
+        open_ = open_[rows[open_] + attempt < ends[open_]]
+        if not len(open_):
+            break
+        at = rows[open_] + attempt
+        found = agreements(
+            thumbs, proposals.left[at], proposals.right[at], proposals.map[at], threads=threads
+        )
+        verdict = judge(found, rule)
+        better = (verdict < ACCEPTING) | (found[:, 9] > best[open_, 9])
+        best[open_[better]], reason[open_[better]] = found[better], verdict[better]
+        open_ = open_[verdict >= ACCEPTING]
+    return Seen(reason, best)

@@ -1,0 +1,110 @@
+//! Python's view of pictures: thumbnails in, fingerprints and agreements out.
+
+use numpy::ndarray::Array2;
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::bindings::InvalidValue;
+use crate::parallel::{share, thread_count};
+use crate::picture::{self, BITS, Map, PIXELS, Tables, View};
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(picture_fingerprints, module)?)?;
+    module.add_function(wrap_pyfunction!(picture_agreements, module)?)?;
+    Ok(())
+}
+
+type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
+
+/// The fingerprints of every thumbnail through views and symmetries, picture by picture.
+#[pyfunction]
+#[pyo3(signature = (thumbs, views, symmetries, least, threads=None))]
+fn picture_fingerprints<'py>(
+    py: Python<'py>,
+    thumbs: PyReadonlyArray2<'py, u8>,
+    views: PyReadonlyArray2<'py, i64>,
+    symmetries: PyReadonlyArray1<'py, u8>,
+    least: i64,
+    threads: Option<usize>,
+) -> PyResult<Prints<'py>> {
+    let thumbs = thumbs.as_array();
+    let (views, symmetries) = (views.as_array(), symmetries.as_array());
+    if thumbs.ncols() != PIXELS || views.ncols() != 6 || views.nrows() != symmetries.len() {
+        return Err(InvalidValue::new_err("thumbnails have 16384 bytes and views 6 numbers"));
+    }
+    if views.iter().any(|value| value.abs() > 1 << 32) {
+        return Err(InvalidValue::new_err("a view lies too far outside of the picture"));
+    }
+    let thumbs: Vec<u8> = thumbs.iter().copied().collect();
+    let views: Vec<(View, u8)> = views
+        .rows()
+        .into_iter()
+        .zip(symmetries)
+        .map(|(row, &symmetry)| (View(std::array::from_fn(|at| row[at])), symmetry))
+        .collect();
+    let threads = thread_count(threads);
+    let count = thumbs.len() / PIXELS;
+    let each: usize = views.iter().map(|(_, symmetries)| symmetries.count_ones() as usize).sum();
+    let parts = py.detach(|| {
+        let tables = Tables::new();
+        share(threads, count, Vec::new, |found: &mut Vec<(usize, Vec<Option<[u64; 4]>>)>, task| {
+            let mut prints = Vec::with_capacity(each);
+            let thumb = &thumbs[task * PIXELS..(task + 1) * PIXELS];
+            picture::fingerprints(&tables, thumb, &views, least, |print| prints.push(print));
+            found.push((task, prints));
+        })
+    });
+    let mut words = vec![0u64; count * each * (BITS / 64)];
+    let mut valid = vec![false; count * each];
+    for (task, prints) in parts.into_iter().flatten() {
+        for (at, print) in prints.into_iter().enumerate() {
+            if let Some(print) = print {
+                let row = task * each + at;
+                valid[row] = true;
+                words[row * 4..row * 4 + 4].copy_from_slice(&print);
+            }
+        }
+    }
+    let words = Array2::from_shape_vec((count * each, BITS / 64), words).expect("four words a row");
+    Ok((words.into_pyarray(py), valid.into_pyarray(py)))
+}
+
+/// How far pairs of thumbnails agree: a row of 14 numbers a pair, the map first.
+#[pyfunction]
+#[pyo3(signature = (thumbs, left, right, maps, threads=None))]
+fn picture_agreements<'py>(
+    py: Python<'py>,
+    thumbs: PyReadonlyArray2<'py, u8>,
+    left: PyReadonlyArray1<'py, i64>,
+    right: PyReadonlyArray1<'py, i64>,
+    maps: PyReadonlyArray2<'py, f64>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let thumbs = thumbs.as_array();
+    let count = thumbs.nrows();
+    let row = |values: PyReadonlyArray1<'py, i64>| -> PyResult<Vec<usize>> {
+        values
+            .as_array()
+            .iter()
+            .map(|&value| usize::try_from(value).ok().filter(|&value| value < count))
+            .collect::<Option<_>>()
+            .ok_or_else(|| InvalidValue::new_err("a pair names a picture that is not there"))
+    };
+    let (left, right) = (row(left)?, row(right)?);
+    let maps: Vec<Map> = maps.as_array().rows().into_iter().map(|row| std::array::from_fn(|at| row[at])).collect();
+    if thumbs.ncols() != PIXELS || left.len() != right.len() || left.len() != maps.len() {
+        return Err(InvalidValue::new_err("one left, one right and one map a pair"));
+    }
+    let thumbs: Vec<u8> = thumbs.iter().copied().collect();
+    let threads = thread_count(threads);
+    let found = py.detach(|| picture::agreements(&thumbs, &left, &right, &maps, threads));
+    let numbers: Vec<f64> = found
+        .iter()
+        .flat_map(|one| {
+            let rest =
+                [one.covered, one.covering, one.whole, one.mean, one.share, one.fine_mean, one.fine_share, one.blocks];
+            one.map.into_iter().chain(rest)
+        })
+        .collect();
+    Ok(Array2::from_shape_vec((found.len(), 14), numbers).expect("fourteen numbers a row").into_pyarray(py))
+}

@@ -1,0 +1,464 @@
+"""`neardup dedupe`: keep rules, protection, guards, verification, and the files of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import neardup as nd
+from neardup import keep as rules
+from neardup.errors import InvalidValue, UnknownName
+from neardup.verify import REASONS, UNVERIFIED
+
+from .corpus import Rows, collection, edited, files_of, neardup, words, write_jsonl
+
+BASE = words(1, 200)
+
+
+def copies(**fields: list[Any]) -> Rows:
+    """Edited copies of one text, one for each value of the fields."""
+    count = len(next(iter(fields.values())))
+    return [
+        {"id": f"c{at}", "text": " ".join(edited(BASE, at, 2)), **{name: values[at] for name, values in fields.items()}}
+        for at in range(count)
+    ]  # fmt: skip
+
+
+def kept(rows: Rows, **choices: Any) -> list[str]:
+    table = nd.dedupe(rows, **choices).annotations
+    return [row["id"] for row in table.to_pylist() if row["keep"]]
+
+
+# --- keep rules ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "fields", "stays"),
+    [
+        ("first", {"x": [0, 0, 0]}, "c0"),
+        ("last", {"x": [0, 0, 0]}, "c2"),
+        ("max:x", {"x": [1, 10, 9]}, "c1"),
+        ("max:x", {"x": ["1", "10", "9"]}, "c1"),
+        ("min:x", {"x": [None, 3, 2]}, "c2"),
+        ("max:x", {"x": [None, -3, -2]}, "c2"),
+        ("max:x", {"x": [2**60, 2**60 + 1, 2**60 - 1]}, "c1"),
+        ("max:x", {"x": ["x", None, "0.5"]}, "c2"),
+        ("newest:x", {"x": ["2024-01-31", "2024-02-01", None]}, "c1"),
+        ("newest:x", {"x": ["2024-05-01T12:00:00+02:00", "2024-05-01T11:00:00Z", "2024-04"]}, "c1"),
+        ("oldest:x", {"x": ["2024-01-31", "2023-02-01T00:00:00.5Z", None]}, "c1"),
+        ("newest:x", {"x": [1.7e9, 1.8e9, 1.6e9]}, "c1"),
+        ("oldest:x", {"x": [date(2024, 1, 2), date(2024, 1, 1), None]}, "c1"),
+        ("newest:x", {"x": [datetime(2024, 1, 2, tzinfo=timezone.utc), datetime(2024, 1, 3, tzinfo=timezone.utc), None]}, "c1"),
+        ("prefer:x=wiki>web", {"x": ["web", "wiki", "other"]}, "c1"),
+        ("prefer:x=wiki>web", {"x": ["other", None, "web"]}, "c2"),
+        ("prefer:x=2>1", {"x": [1.0, 2.0, 3.0]}, "c1"),
+        ("prefer:x=a>b,newest:y", {"x": ["a", "a", "b"], "y": ["2020-01-01", "2021-01-01", "2022-01-01"]}, "c1"),
+        ("max:x", {"x": [5, 5, 5]}, "c0"),
+        ("max:x,last", {"x": [5, 5, 4]}, "c1"),
+    ],
+)  # fmt: skip
+def test_a_rule_keeps_what_it_says_and_ties_go_by_id(
+    rule: str, fields: dict[str, list[Any]], stays: str
+) -> None:
+    assert kept(copies(**fields), keep=rule) == [stays]
+
+
+def test_longest_and_shortest_go_by_characters() -> None:
+    rows = copies(x=[0, 0, 0])
+    rows[1]["text"] += " and a little more of it"
+    rows[2]["text"] = rows[2]["text"].rsplit(" ", 2)[0]
+    assert kept(rows, keep="longest") == ["c1"]
+    assert kept(rows, keep="shortest") == ["c2"]
+
+
+def test_none_removes_whole_clusters_and_nothing_else() -> None:
+    rows = [*copies(x=[1, 2, 3]), {"id": "alone", "text": " ".join(words(2))}]
+    assert kept(rows, keep="none") == ["alone"]
+    assert kept(rows, keep="none,max:x") == ["alone"]
+
+
+def test_nothing_goes_for_what_the_rule_puts_after_it() -> None:
+    # New and old are too far apart; what stands between is nearer to the old one.
+    new = words(5, 300)
+    old = edited(new, 1, 90)
+    between = list(old)
+    for place in np.flatnonzero([a != b for a, b in zip(new, old, strict=True)])[:40]:
+        between[place] = new[place]
+    rows = [
+        {"id": name, "text": " ".join(text), "x": x}
+        for name, text, x in (("new", new, 3), ("between", between, 2), ("old", old, 1))
+    ]
+    result = nd.dedupe(rows, keep="max:x", verify="jaccard:0.5")
+    rank = {row["id"]: row["x"] for row in rows}
+    gone = {row["id"]: row["duplicate_of"] for row in result.annotations.to_pylist() if row["duplicate_of"]}
+    assert all(rank[keeper] > rank[id] for id, keeper in gone.items())
+
+
+@pytest.mark.parametrize(
+    "rule", ["biggest", "max", "max:", "prefer:x", "prefer:x=", "prefer:=a", "longest,", ""]
+)
+def test_a_rule_that_is_none_is_an_error(rule: str) -> None:
+    with pytest.raises((InvalidValue, UnknownName)):
+        nd.Settings(keep=rule)
+
+
+def test_what_is_no_number_or_date_comes_last() -> None:
+    assert [rules.number(value) for value in (None, "x", float("nan"), [1])] == [float("-inf")] * 4
+    assert [rules.moment(value) for value in (None, "soon", "2024-13-01", "", {})] == [float("-inf")] * 5
+    assert (
+        rules.moment("2024-05-01") == rules.moment(date(2024, 5, 1)) == rules.moment("2024-05-01T00:00:00Z")
+    )
+    assert rules.number(10**400) == 10**400
+    order = rules.keep_order(
+        rules.parse_keep("max:x"), ["b", "a"], np.array([1, 1]), {"x": [10**400, 10**400 + 1]}
+    )
+    assert order.tolist() == [1, 0]
+
+
+# --- protect, within, across -----------------------------------------------------------------------------
+
+
+def test_protected_documents_keep_and_never_go(tmp_path: Path) -> None:
+    rows = copies(x=[1, 2, 3])
+    reference = [{**rows[0], "id": "ref"}, {**rows[0], "id": "ref copy"}]
+    result = nd.dedupe(rows, protect=reference, keep="max:x")
+    assert result.annotations.column("keep").to_pylist() == [False] * 3
+    assert set(result.annotations.column("duplicate_of").to_pylist()) <= {"ref", "ref copy"}
+    assert result.annotations.column("id").to_pylist() == ["c0", "c1", "c2"]
+    path, ref = write_jsonl(tmp_path / "a.jsonl", rows), write_jsonl(tmp_path / "ref.jsonl", reference)
+    done = neardup("dedupe", path, "--protect", ref, "-o", tmp_path / "out", "--no-guards", "--quiet")
+    assert done.code == 0
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert [row["name"] for row in manifest["protected"]] == [str(ref)]
+    assert manifest["counts"]["protected"] == 2
+
+
+def test_an_id_in_the_input_and_in_what_is_protected_is_one_clear_error(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", collection(5))
+    ref = write_jsonl(tmp_path / "ref.jsonl", [{"id": "z", "text": "z"}, {"id": "d0001-0", "text": "other"}])
+    done = neardup("dedupe", path, "--protect", ref, "-o", tmp_path / "out", "--quiet")
+    assert done.code == 2
+    assert f"id 'd0001-0' stands in the input ({str(path)!r} line 4)" in done.err
+    assert f"in what is protected ({str(ref)!r} line 2)" in done.err
+    assert not (tmp_path / "out/annotations.parquet").exists()
+
+
+def test_bad_records_of_what_is_protected_are_told(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", collection(5))
+    ref = tmp_path / "ref.jsonl"
+    ref.write_text('{"id": "r", "text": "x"}\nnonsense\n')
+    done = neardup("dedupe", path, "--protect", ref, "-o", tmp_path / "out", "--quiet")
+    assert done.code == 3
+    assert json.loads((tmp_path / "out/quarantine.jsonl").read_text())["file"] == str(ref)
+
+
+def test_within_and_across_compare_only_what_they_say() -> None:
+    rows = copies(source=["a", "a", "b", "b", None, "None"])
+    rows.append({**rows[0], "id": "same in a"})
+    rows.append({**rows[2], "id": "same in b"})
+    source = {row["id"]: row["source"] for row in rows}
+    within = nd.dedupe(rows, within="source", keep="first").annotations.to_pylist()
+    assert sorted(row["id"] for row in within if row["keep"]) == ["c0", "c2", "c4", "c5"]
+    for row in nd.dedupe(rows, across="source", keep="first").annotations.to_pylist():
+        if row["duplicate_of"] is not None:
+            assert source[row["id"]] != source[row["duplicate_of"]]
+    # Identical copies inside one source are not compared with each other.
+    both = [rows[0], rows[6]]
+    assert kept(both, across="source") == ["c0", "same in a"]
+    across = nd.dedupe(
+        [rows[0], rows[6], {**rows[0], "id": "z", "source": "b"}], across="source", keep="first"
+    )
+    assert across.annotations.column("keep").to_pylist() == [True, True, False]
+    assert across.evidence.column("rule").to_pylist()[0] == "identical text"
+
+
+# --- guards ----------------------------------------------------------------------------------------------
+
+
+def guarded(tmp_path: Path, rows: Rows, *options: object) -> tuple[int, str, set[str]]:
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    done = neardup("dedupe", path, "-o", tmp_path / "out", "--quiet", *options)
+    return done.code, done.err, {name for name in files_of(tmp_path / "out") if not name.startswith(".")}
+
+
+UNIQUE = [{"id": f"u{number}", "text": " ".join(words(900 + number))} for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "words_of_it"),
+    [
+        ([*copies(x=[1, 2, 3, 4, 5, 6]), *UNIQUE], ["--max-cluster", 5], ["the largest cluster has 6 members", "(limit 5", "c0, c1"]),
+        ([*copies(x=[1, 2, 3]), UNIQUE[0]], ["--max-loss", "40%"], ["would lose 2 of 4 documents (50.0%)", "a.jsonl", "(limit 0.4"]),
+        ([{"id": f"s{n}", "text": "one and the same text"} for n in range(30)] + [{"id": f"{n}", "text": " ".join(words(n, 9))} for n in range(980)], [], ["one fingerprint is shared by 30 of 1,010 documents", "(limit 0.01", "s0, s1"]),
+    ],
+    ids=["cluster", "loss", "same"],
+)  # fmt: skip
+def test_a_guard_stops_with_a_report_and_without_output(
+    tmp_path: Path, rows: Rows, options: list[Any], words_of_it: list[str]
+) -> None:
+    code, err, names = guarded(tmp_path, rows, *options)
+    assert code == 6
+    for some in words_of_it:
+        assert some in err
+    assert names == {"report.html"}
+    assert "--no-guards" in err
+    code, _, names = guarded(tmp_path, rows, *options, "--no-guards")
+    assert code == 0
+    assert {"annotations.parquet", "evidence.parquet", "kept.jsonl", "manifest.json"} <= names
+
+
+def test_limits_of_guards_are_the_users_to_set(tmp_path: Path) -> None:
+    rows = [{"id": f"s{n}", "text": "one and the same text"} for n in range(1100)]
+    code, err, _ = guarded(tmp_path, rows)
+    assert code == 6
+    assert all(some in err for some in ("largest cluster", "would lose", "one fingerprint"))
+    more = ["--max-cluster", 2000, "--max-loss", "100%", "--max-same", "100%"]
+    assert guarded(tmp_path, rows, *more)[0] == 0
+
+
+def test_a_folder_of_text_files_is_one_source(tmp_path: Path) -> None:
+    for name in range(6):
+        text = " ".join(words(name % 5, 80))
+        (tmp_path / f"in/{name}.txt").parent.mkdir(exist_ok=True)
+        (tmp_path / f"in/{name}.txt").write_text(text)
+    done = neardup("dedupe", tmp_path / "in", "-o", tmp_path / "out", "--quiet", "--json")
+    assert (done.code, json.loads(done.out)["removed"]) == (0, 1)
+
+
+def test_a_source_is_what_the_source_field_names(tmp_path: Path) -> None:
+    rows = [*copies(site=["x", "x", "x"]), *({**row, "site": "y"} for row in UNIQUE)]
+    assert guarded(tmp_path, rows)[0] == 0
+    code, err, _ = guarded(tmp_path, rows, "--source-field", "site", "--overwrite")
+    assert code == 6
+    assert "source 'x' would lose 2 of 3" in err
+
+
+# --- verification ----------------------------------------------------------------------------------------
+
+
+def near(changes: int) -> Rows:
+    return [{"id": "a", "text": " ".join(BASE)}, {"id": "b", "text": " ".join(edited(BASE, 3, changes))}]
+
+
+@pytest.mark.parametrize(
+    ("verify", "changes", "removed"),
+    [("jaccard:0.5", 10, 1), ("jaccard:0.99", 10, 0), ("containment:0.5", 10, 1), ("none", 10, 1), ("strict", 1, 1), ("strict", 60, 0)],
+)  # fmt: skip
+def test_what_decides_is_the_users_to_choose(verify: str, changes: int, removed: int) -> None:
+    result = nd.dedupe(near(changes), verify=verify, similarity=0.5)
+    assert result.summary["removed"] == removed
+    rules = set(result.evidence.column("rule").to_pylist())
+    assert rules <= ({UNVERIFIED} if verify == "none" else set(REASONS))
+
+
+def test_a_part_of_a_text_is_contained_and_not_similar() -> None:
+    rows = [{"id": "whole", "text": " ".join(BASE)}, {"id": "part", "text": " ".join(BASE[:140])}]
+    assert nd.dedupe(rows, verify="containment:0.9", similarity=0.5).summary["removed"] == 1
+    assert nd.dedupe(rows, verify="jaccard:0.9", similarity=0.5).summary["removed"] == 0
+
+
+def test_a_higher_similarity_removes_no_more() -> None:
+    rows = [row for number in range(0, 60, 4) for row in near(number)[1:]]
+    rows = [{"id": f"{at:02}", "text": row["text"]} for at, row in enumerate(rows)]
+    removed = [nd.dedupe(rows, similarity=s, keep="first", verify="loose").summary["removed"] for s in (0.5, 0.8, 0.95, 1.0)]  # fmt: skip
+    assert removed == sorted(removed, reverse=True)
+    assert removed[0] > removed[-1]
+
+
+@pytest.mark.parametrize("verify", ["jaccard", "jaccard:0", "jaccard:2", "jaccard:x", "cosine", "none:1", ""])
+def test_a_verification_that_is_none_is_an_error(verify: str) -> None:
+    with pytest.raises((InvalidValue, UnknownName)):
+        nd.Settings(verify=verify)
+
+
+def test_strict_and_loose_exclude_verify(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", UNIQUE)
+    assert neardup("dedupe", path, "-o", tmp_path / "out", "--strict", "--verify", "none").code == 2
+    assert neardup("dedupe", path, "-o", tmp_path / "out", "--strict", "--quiet").code == 0
+
+
+# --- the files of a run ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run over lines with odd spacing, unknown fields and one bad line."""
+    lines = [
+        json.dumps(row) if at % 2 else json.dumps(row, separators=(" ,", " : "))
+        for at, row in enumerate(collection(20))
+    ]
+    lines[3] = lines[3][:-1] + ', "z": 1.50, "\\u00e9": [1,  2]}'
+    (tmp_path / "a.jsonl").write_text("\r\n".join([*lines, "not JSON"]))
+    done = neardup("dedupe", tmp_path / "a.jsonl", "-o", tmp_path / "out", "--quiet")
+    assert done.code == 3, done.err
+    return tmp_path
+
+
+def test_the_columns_are_the_documented_ones(run: Path) -> None:
+    annotations = pq.read_schema(run / "out/annotations.parquet")
+    assert [(one.name, one.type) for one in annotations] == [
+        ("id", pa.string()), ("cluster", pa.string()), ("keep", pa.bool_()), ("duplicate_of", pa.string()),
+        ("distance", pa.int32()), ("similarity", pa.float64()),
+    ]  # fmt: skip
+    evidence = pq.read_schema(run / "out/evidence.parquet")
+    assert [(one.name, one.type) for one in evidence] == [
+        ("keeper", pa.string()), ("id", pa.string()), ("distance", pa.int32()), ("similarity", pa.float64()),
+        ("common", pa.float64()), ("rare", pa.float64()), ("accepted", pa.bool_()), ("rule", pa.string()),
+        ("scheme", pa.string()), ("radius", pa.int32()),
+    ]  # fmt: skip
+    page = (Path(__file__).parent.parent / "docs/formats/run.md").read_text()
+    for one in (*annotations, *evidence):
+        assert f"`{one.name}`" in page
+
+
+def test_kept_lines_are_those_of_the_input_byte_for_byte(run: Path) -> None:
+    keep = {row["id"]: row["keep"] for row in pq.read_table(run / "out/annotations.parquet").to_pylist()}
+    lines = (run / "a.jsonl").read_bytes().splitlines(keepends=True)[:-1]
+    assert (run / "out/kept.jsonl").read_bytes() == b"".join(
+        line for line in lines if keep[json.loads(line)["id"]]
+    )
+
+
+def test_the_manifest_tells_what_was_read_and_written_and_no_time(run: Path) -> None:
+    manifest = json.loads((run / "out/manifest.json").read_text())
+    data = (run / "a.jsonl").read_bytes()
+    assert manifest["inputs"] == [
+        {
+            "name": str(run / "a.jsonl"),
+            "bytes": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "modified": (run / "a.jsonl").stat().st_mtime_ns,  # of the input; nothing else has a time
+        }
+    ]
+    found = {row["name"]: row for row in manifest["outputs"]}
+    assert set(found) == {"annotations.parquet", "evidence.parquet", "kept.jsonl", "quarantine.jsonl"}
+    for name, row in found.items():
+        data = (run / "out" / name).read_bytes()
+        assert (row["bytes"], row["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+    assert manifest["counts"]["bad"] == 1
+    again = neardup("dedupe", run / "a.jsonl", "-o", run / "again", "--quiet")
+    assert again.code == 3
+    assert files_of(run / "again") == files_of(run / "out")
+    assert neardup("check", run / "out", run / "again").code == 0
+
+
+def test_the_quarantine_tells_place_and_reason(run: Path) -> None:
+    row = json.loads((run / "out/quarantine.jsonl").read_text())
+    assert (row["file"], row["raw"]) == (str(run / "a.jsonl"), "not JSON")
+    data = (run / "a.jsonl").read_bytes()
+    assert data[row["offset"] :] == b"not JSON"
+    assert row["line"] == data.count(b"\n") + 1
+
+
+def test_the_second_document_with_an_id_is_a_bad_record_that_names_both_places(tmp_path: Path) -> None:
+    one = write_jsonl(tmp_path / "a.jsonl", [{"id": "x", "text": "one"}, {"id": "y", "text": "two"}])
+    two = write_jsonl(tmp_path / "b.jsonl", [{"id": "z", "text": "three"}, {"id": "x", "text": "four"}])
+    done = neardup("dedupe", one, two, "-o", tmp_path / "out", "--quiet")
+    assert done.code == 3
+    row = json.loads((tmp_path / "out/quarantine.jsonl").read_text())
+    assert (row["file"], row["line"]) == (str(two), 2)
+    assert row["reason"] == f"its id 'x' stands already in {str(one)!r} line 1"
+    strict = neardup("dedupe", one, two, "-o", tmp_path / "strict", "--quiet", "--strict-input")
+    assert strict.code == 5
+    assert not (tmp_path / "strict/manifest.json").exists()
+
+
+def test_annotate_only_writes_no_documents_and_apply_writes_them_later(run: Path) -> None:
+    done = neardup("dedupe", run / "a.jsonl", "-o", run / "only", "--annotate-only", "--quiet")
+    assert done.code == 3
+    assert set(files_of(run / "only")) == {
+        "annotations.parquet",
+        "evidence.parquet",
+        "manifest.json",
+        "quarantine.jsonl",
+    }
+    assert neardup("apply", run / "only", "-o", run / "applied").code == 0
+    assert (run / "applied/kept.jsonl").read_bytes() == (run / "out/kept.jsonl").read_bytes()
+
+
+def test_files_that_a_run_proved_to_be_copies_go_to_the_trash_and_come_back(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in range(8):
+        (folder / f"{name}.txt").write_text(" ".join(words(name % 6, 80)))
+    before = files_of(folder)
+    assert neardup("dedupe", folder, "-o", tmp_path / "out", "--quiet").code == 0
+    log = tmp_path / "log.jsonl"
+    assert neardup("apply", tmp_path / "out", "--trash", tmp_path / "trash", "--yes", "--log", log).code == 0
+    assert len(files_of(folder)) == 6
+    assert neardup("undo", log).code == 0
+    assert files_of(folder) == before
+
+
+def test_another_run_in_the_folder_is_replaced_only_when_asked(run: Path) -> None:
+    before = files_of(run / "out")
+    other = write_jsonl(run / "b.jsonl", UNIQUE)
+    done = neardup("dedupe", other, "-o", run / "out", "--quiet")
+    assert done.code == 2
+    assert "holds another run" in done.err
+    assert neardup("dedupe", run / "a.jsonl", "-o", run / "out", "--quiet", "--annotate-only").code == 2
+    assert files_of(run / "out") == before
+    assert neardup("dedupe", run / "a.jsonl", "-o", run / "out", "--quiet").code == 3
+    assert files_of(run / "out") == before
+    assert neardup("dedupe", other, "-o", run / "out", "--quiet", "--overwrite").code == 0
+    # Nothing of the run before is left: it had a bad record.
+    assert set(files_of(run / "out")) == {
+        "annotations.parquet",
+        "evidence.parquet",
+        "kept.jsonl",
+        "manifest.json",
+    }
+
+
+def test_a_run_whose_files_were_touched_is_not_taken_for_done(run: Path) -> None:
+    (run / "out/kept.jsonl").unlink()
+    done = neardup("dedupe", run / "a.jsonl", "-o", run / "out", "--quiet")
+    assert done.code == 2
+    assert "kept.jsonl is missing" in done.err
+
+
+def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
+    rows = collection(5)
+    path = write_jsonl(tmp_path / "kept.jsonl", rows)
+    before = files_of(tmp_path)
+    for options in ([], ["--overwrite"]):
+        done = neardup("dedupe", path, "-o", tmp_path, "--quiet", *options)
+        assert done.code == 2
+        assert "choose another" in done.err
+    assert files_of(tmp_path) == before
+    other = write_jsonl(tmp_path / "in/a.jsonl", rows)
+    assert neardup("dedupe", other, "-o", tmp_path, "--quiet").code == 2
+    assert files_of(tmp_path) == before
+
+
+def test_a_run_does_not_read_its_own_outputs(tmp_path: Path) -> None:
+    write_jsonl(tmp_path / "a.jsonl", collection(10))
+    first = neardup("dedupe", tmp_path, "-o", tmp_path / "out", "--quiet", "--json")
+    again = neardup("dedupe", tmp_path, "-o", tmp_path / "out", "--quiet", "--json", "--overwrite")
+    assert (first.code, again.code) == (0, 0)
+    assert first.out == again.out
+    done = neardup("dedupe", tmp_path, "-o", tmp_path, "--quiet")
+    assert done.code == 2
+
+
+def test_a_work_folder_is_not_taken_for_that_of_other_data(tmp_path: Path) -> None:
+    one = nd.dedupe(collection(5), work=str(tmp_path))
+    two = nd.dedupe(collection(6), work=str(tmp_path))
+    assert (one.summary["documents"], two.summary["documents"]) == (len(collection(5)), len(collection(6)))
+
+
+def test_a_file_name_that_is_no_text_makes_a_manifest_that_is(tmp_path: Path) -> None:
+    name = tmp_path / b"odd-\xff\n.jsonl".decode("utf-8", "surrogateescape")
+    write_jsonl(name, collection(5))
+    assert neardup("dedupe", name, "-o", tmp_path / "out", "--quiet").code == 0
+    manifest = json.loads((tmp_path / "out/manifest.json").read_bytes().decode())
+    assert manifest["inputs"][0]["name"] == str(name)
+    assert neardup("apply", tmp_path / "out", "-o", tmp_path / "applied").code == 0

@@ -1,0 +1,409 @@
+"""Pictures: decoding, fingerprints, verification, and the whole job on folders of them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import random
+from pathlib import Path
+
+import cv2
+import imagehash
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw, ImageOps
+
+import neardup as nd
+from neardup import pictures
+from neardup.adapters.cli import run
+from neardup.compat import qyoki
+from neardup.features.hsv import hsv
+from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, part
+from neardup.search import search_pictures
+from neardup.sources import images, mostly_pictures, open_source
+from neardup.thumbs import PIXELS, SIDE, BadPicture, decode, preview
+
+BAD = Path(__file__).parent / "badinput"
+ENTRIES = [
+    one for one in json.loads((BAD / "manifest.json").read_text())["entries"] if one["kind"] == "image"
+]
+
+
+def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
+    """A picture with structure at all scales, as photos have it."""
+    draw = np.random.default_rng(seed)
+    layers = np.zeros((size[1], size[0], 3))
+    for cells, weight in ((3, 90), (7, 60), (17, 40), (45, 22)):
+        noise = Image.fromarray(draw.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
+        layers += (np.asarray(noise.resize(size, Image.Resampling.BICUBIC)) - 127.0) * weight / 127
+    return Image.fromarray(np.clip(layers + 127, 0, 255).astype(np.uint8))
+
+
+def saved(image: Image.Image, path: Path, **options: object) -> Path:
+    image.save(path, **options)
+    return path
+
+
+def data_of(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def thumb_of(image: Image.Image) -> np.ndarray:
+    return np.frombuffer(decode(data_of(image)).thumb, dtype=np.uint8)
+
+
+# --- hashes ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [64, 256])
+@pytest.mark.parametrize(
+    ("name", "peer"),
+    [("phash", imagehash.phash), ("dhash", imagehash.dhash), ("ahash", imagehash.average_hash)],
+)
+def test_classic_hashes_are_those_of_imagehash(name, peer, bits):
+    shown = [scene(seed, (200 + 31 * seed, 170 + 7 * seed)) for seed in range(12)]
+    shown += [Image.open(BAD / "image/good.jpg"), shown[0].convert("L"), shown[1].convert("P")]
+    prints = nd.scheme(f"{name}:{bits}").fingerprints(shown)
+    assert prints.hex() == [str(peer(image, hash_size={64: 8, 256: 16}[bits])) for image in shown]
+
+
+def test_a_pdq_hash_is_read_as_a_fingerprint():
+    text = "f8f8f0cee0f4a84f06370a22038f63f0b36e2ed596621e1d33e6b39c4e9c9b22"
+    assert nd.format(nd.parse(text, bits=256), 256) == text
+
+
+def test_hsv_is_that_of_opencv_for_every_colour():
+    low = np.arange(1 << 16, dtype=np.uint32)
+    for red in range(256):
+        pixels = np.stack([low & 255, low >> 8, np.full_like(low, red)], axis=1).astype(np.uint8)[None]
+        assert np.array_equal(hsv(pixels), cv2.cvtColor(pixels, cv2.COLOR_BGR2HSV))
+
+
+@given(st.integers(0, 10_000), st.integers(0, 7))
+@settings(max_examples=30, deadline=None)
+def test_the_bits_through_a_symmetry_are_those_of_the_picture_so_turned(seed, symmetry):
+    pixels = np.random.default_rng(seed).integers(0, 256, (SIDE, SIDE), dtype=np.uint8)
+    seen = pixels
+    if symmetry & 1:
+        seen = seen[:, ::-1]
+    if symmetry & 2:
+        seen = seen[::-1]
+    if symmetry & 4:
+        seen = seen.T
+    asked, _ = fingerprints_of(pixels.reshape(1, -1), [View("", part(0, 0, 1, 1), EVERY)])
+    found, _ = fingerprints_of(np.ascontiguousarray(seen).reshape(1, -1), [WHOLE])
+    # Sums are exact, but a view rounds to quarters of a grey level before or after the turn.
+    assert nd.distance(*(int.from_bytes(row.tobytes(), "little") for row in (asked[symmetry], found[0]))) <= 2
+
+
+def test_threads_change_no_bit():
+    thumbs = np.array([thumb_of(scene(seed)) for seed in range(9)])
+    one, two = (fingerprints_of(thumbs, VIEWS, threads=threads)[0] for threads in (1, 4))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.parametrize("colour", ["white", "black", "#777777"])
+def test_a_flat_picture_has_no_fingerprint(colour):
+    assert nd.scheme("image").fingerprint(Image.new("RGB", (50, 40), colour)) is None
+
+
+def test_reduced_decoding_of_jpeg_changes_a_few_bits_at_most():
+    scheme = nd.scheme("image")
+    for seed in range(6):
+        data = data_of(scene(seed, (2000, 1500)), "JPEG", quality=85)
+        small, full = decode(data), decode(data, reduce=False)
+        assert (small.reduced, full.reduced) == (True, False)
+        assert nd.distance(scheme.fingerprint(small), scheme.fingerprint(full)) <= 6
+
+
+# --- decoding --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_a_picture_is_turned_as_exif_says(turn):
+    image = scene(3, (300, 200))
+    notes = Image.Exif()
+    notes[0x0112] = turn
+    found = decode(data_of(image, "JPEG", quality=95, exif=notes))
+    wanted = decode(
+        data_of(
+            ImageOps.exif_transpose(Image.open(io.BytesIO(data_of(image, "JPEG", quality=95, exif=notes))))
+        )
+    )
+    assert (found.width, found.height) == (wanted.width, wanted.height)
+    one, other = (np.frombuffer(one.thumb, dtype=np.uint8).astype(int) for one in (found, wanted))
+    assert np.abs(one - other).mean() < 3
+
+
+def test_sixteen_bits_are_not_clipped():
+    ramp = np.linspace(0, 65535, 128 * 128).reshape(128, 128).astype(np.uint16)
+    thumb = np.frombuffer(decode(data_of(Image.fromarray(ramp))).thumb, dtype=np.uint8)
+    assert thumb.min() < 10
+    assert thumb.max() > 245
+    assert len(np.unique(thumb)) > 100
+
+
+def test_a_drawing_on_nothing_is_seen():
+    image = Image.new("RGBA", (100, 100), (0, 0, 0, 0))
+    ImageDraw.Draw(image).ellipse((20, 20, 80, 60), fill="white")
+    assert nd.scheme("image").fingerprint(image) is not None
+
+
+def test_too_many_pixels_are_an_error_and_not_a_crash():
+    with pytest.raises(BadPicture, match="limit"):
+        decode(data_of(scene(1)), limit=1000)
+
+
+@given(
+    st.binary(max_size=300),
+    st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"]),
+    st.integers(0, 2000),
+)
+@settings(max_examples=150, deadline=None)
+def test_damaged_bytes_give_a_picture_or_a_reason(noise, kind, at):
+    data = data_of(scene(2, (40, 30)), kind)
+    at %= len(data)
+    try:
+        assert len(decode(data[:at] + noise + data[at + len(noise) :]).thumb) == PIXELS
+    except BadPicture:
+        return
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["file"])
+def test_every_picture_file_is_treated_as_its_manifest_allows(entry):
+    bad = []
+    source = open_source(str(BAD / entry["file"]), format="image", on_bad=bad.append, unique=True)
+    ids = [name for batch in source for name in batch.ids.to_pylist()]
+    treatments = (
+        {"accept", "normalize"}
+        if ids
+        else {"skip"}
+        if source.skipped
+        else {"reject_file", "quarantine", "limit"}
+    )
+    assert treatments & set(entry["allowed"]), [one.reason for one in bad]
+    assert source.documents + source.bad + len(source.skipped) == 1
+    if entry["good_ids"]:
+        assert ids
+
+
+def test_a_preview_holds_pixels_and_nothing_else():
+    notes = Image.Exif()
+    notes[0x010E] = "a secret place"
+    address, width, height = preview(data_of(scene(1), "JPEG", exif=notes))
+    assert (width, height) == (320, 240)
+    assert address.startswith("data:image/jpeg;base64,")
+    assert b"secret" not in base64.b64decode(address.partition(",")[2])
+
+
+# --- verification ----------------------------------------------------------------------------------------
+
+
+def verdict(one: Image.Image, other: Image.Image) -> str | None:
+    """What is found of two pictures; None if they were not even proposed."""
+    thumbs = np.array([thumb_of(one), thumb_of(other)])
+    ways = pictures.propose(pictures.stored(thumbs), pictures.asked(thumbs), pictures.RADIUS)
+    if not len(ways.left):
+        return None
+    seen = pictures.verify(thumbs, ways, np.array([0]), np.array([len(ways.left)]), pictures.RULES["default"])
+    return pictures.REASONS[seen.reason[0]]
+
+
+CHANGES = {
+    "as it is": (lambda im: im, "same picture"),
+    "smaller": (lambda im: im.resize((90, 80)), "same picture"),
+    "grey": (lambda im: im.convert("L"), "same picture"),
+    "mirror": (ImageOps.mirror, "same picture: mirror"),
+    "flip": (ImageOps.flip, "same picture: flip"),
+    "rot180": (lambda im: im.rotate(180), "same picture: rot180"),
+    "rot90 or rot270": (lambda im: im.rotate(90, expand=True), "same picture: rot"),
+    "crop": (lambda im: im.crop((30, 25, 290, 215)), "same picture: crop"),
+    "turned": (lambda im: im.rotate(5), "same picture: "),
+    "bars": (lambda im: ImageOps.expand(im, (0, 50), "black"), "same picture: crop"),
+    "half of a collage": (lambda im: _collage(im, scene(99)), "same picture: crop"),
+}
+
+
+def _collage(left: Image.Image, right: Image.Image) -> Image.Image:
+    both = Image.new("RGB", (left.width + right.width, left.height))
+    both.paste(left, (0, 0))
+    both.paste(right, (left.width, 0))
+    return both
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_picture_is_found_and_the_change_is_named(name):
+    change, words = CHANGES[name]
+    for seed in (1, 2, 3):
+        assert (verdict(scene(seed), change(scene(seed))) or "").startswith(words)
+
+
+def test_other_pictures_are_not_the_same():
+    for seed in range(20):
+        found = verdict(scene(seed), scene(seed + 100))
+        assert found is None or found in pictures.REJECTED
+
+
+def test_windows_of_one_layout_with_other_content_are_not_the_same():
+    def window(seed):
+        draw = random.Random(seed)
+        image = Image.new("RGB", (360, 250), "#ececec")
+        pen = ImageDraw.Draw(image)
+        pen.rectangle((0, 0, 360, 22), fill="#30343c")
+        pen.rectangle((0, 22, 80, 250), fill="#d8dce4")
+        for _ in range(6):
+            x, y = draw.randint(90, 280), draw.randint(35, 200)
+            pen.rectangle(
+                (x, y, x + draw.randint(30, 90), y + draw.randint(12, 60)), outline="#4060a0", width=2
+            )
+        return image
+
+    for seed in range(10):
+        found = verdict(window(seed), window(seed + 50))
+        assert found is None or found in pictures.REJECTED
+
+
+def test_agreement_with_itself_is_whole():
+    thumbs = np.array([thumb_of(scene(1))] * 2)
+    found = pictures.agreements(thumbs, np.array([0]), np.array([1]), np.array([[1.0, 0, 0, 0, 1, 0]]))[0]
+    assert dict(zip(pictures.AGREEMENT, found, strict=True))["mean"] > 0.97
+
+
+# --- the whole job ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def library(tmp_path):
+    folder = tmp_path / "Pictures"
+    (folder / "sub").mkdir(parents=True)
+    for seed in range(6):
+        saved(scene(seed), folder / f"{seed}.png")
+    saved(scene(0).resize((160, 120)), folder / "sub/small.jpg")
+    saved(ImageOps.mirror(scene(1)), folder / "sub/mirror.webp")
+    (folder / "sub/copy.png").write_bytes((folder / "2.png").read_bytes())
+    saved(Image.new("RGB", (9, 9), "white"), folder / "flat.png")
+    saved(Image.new("RGB", (7, 7), "white"), folder / "flat2.png")
+    (folder / "broken.jpg").write_bytes(b"\xff\xd8\xff nothing")
+    (folder / "notes.txt").write_text("no picture")
+    return folder
+
+
+def dedupe(folder, out, *options):
+    return run(["dedupe", str(folder), "-o", str(out), "--quiet", *options])
+
+
+def rows_of(out, name="annotations"):
+    return pq.read_table(out / f"{name}.parquet").to_pylist()
+
+
+def test_a_folder_of_pictures_is_deduplicated(library, tmp_path):
+    assert mostly_pictures(str(library))
+    assert dedupe(library, tmp_path / "out", "--report", str(tmp_path / "out/report.html")) == 3
+    gone = {os.path.relpath(row["id"], library): row for row in rows_of(tmp_path / "out") if not row["keep"]}
+    assert set(gone) == {"sub/small.jpg", "sub/mirror.webp", "sub/copy.png"} or len(gone) == 3
+    assert {os.path.basename(row["duplicate_of"]) for row in gone.values()} | {os.path.basename(name) for name in gone} == {
+        "0.png", "small.jpg", "1.png", "mirror.webp", "2.png", "copy.png"
+    }  # fmt: skip
+    rules = {row["rule"] for row in rows_of(tmp_path / "out", "evidence") if row["accepted"]}
+    assert rules == {"same picture", "same picture: mirror", "identical file"}
+    assert "broken.jpg" in (tmp_path / "out/quarantine.jsonl").read_text()
+    page = (tmp_path / "out/report.html").read_text()
+    assert page.count("data:image/jpeg;base64,") >= 8
+    assert 'class="slider"' in page
+
+
+def test_the_keep_rules_of_pictures(library, tmp_path):
+    dedupe(library, tmp_path / "a", "--keep", "resolution")
+    assert {os.path.basename(row["id"]) for row in rows_of(tmp_path / "a") if not row["keep"]} >= {
+        "small.jpg"
+    }
+    dedupe(library, tmp_path / "b", "--keep", f"path:{library}/sub")
+    gone = {os.path.basename(row["id"]) for row in rows_of(tmp_path / "b") if not row["keep"]}
+    assert gone == {"0.png", "1.png", "2.png"}
+
+
+def test_the_oldest_by_exif_stays(tmp_path):
+    for name, year in (("a.jpg", 2020), ("b.jpg", 2010), ("c.jpg", None)):
+        notes = Image.Exif()
+        if year:
+            notes[0x0132] = f"{year}:05:01 12:00:00"
+        saved(scene(1), tmp_path / name, quality=90 if name == "a.jpg" else 80, exif=notes)
+    dedupe(tmp_path, tmp_path / "out", "--keep", "oldest:exif", "--no-guards")
+    assert [os.path.basename(row["id"]) for row in rows_of(tmp_path / "out") if row["keep"]] == ["b.jpg"]
+
+
+def test_protected_pictures_stay_and_new_ones_go(library, tmp_path):
+    new = tmp_path / "new"
+    new.mkdir()
+    saved(scene(3).resize((400, 300)), new / "again.jpg")
+    saved(scene(50), new / "fresh.jpg")
+    dedupe(new, tmp_path / "out", "--protect", str(library))
+    assert {os.path.basename(row["id"]): row["keep"] for row in rows_of(tmp_path / "out")} == {
+        "again.jpg": False,
+        "fresh.jpg": True,
+    }
+
+
+def test_a_second_run_decodes_nothing(library, tmp_path, monkeypatch):
+    dedupe(library, tmp_path / "one")
+    monkeypatch.setattr(images, "decode", lambda *_, **__: pytest.fail("decoded again"))
+    dedupe(library, tmp_path / "two")
+    assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two")
+
+
+def test_a_changed_file_is_decoded_again(library, tmp_path):
+    dedupe(library, tmp_path / "one")
+    saved(scene(77), library / "sub/small.jpg")
+    dedupe(library, tmp_path / "two")
+    kept = {os.path.basename(row["id"]) for row in rows_of(tmp_path / "two") if row["keep"]}
+    assert {"small.jpg", "0.png"} <= kept
+
+
+def test_apply_and_undo_bring_every_picture_back(library, tmp_path):
+    before = {path: path.read_bytes() for path in library.rglob("*") if path.is_file()}
+    dedupe(library, tmp_path / "out")
+    assert run(["apply", str(tmp_path / "out"), "--trash", str(tmp_path / "trash")]) == 0
+    assert {path for path in library.rglob("*") if path.is_file()} == set(before)  # dry run
+    assert run(["apply", str(tmp_path / "out"), "--trash", str(tmp_path / "trash"), "--yes"]) == 0
+    assert len({path for path in library.rglob("*") if path.is_file()}) == len(before) - 3
+    logs = [str(path) for path in (tmp_path / "out").iterdir() if "undo" in path.name or "log" in path.name]
+    assert run(["undo", *(logs or [str(tmp_path / "out")])]) == 0
+    assert {path: path.read_bytes() for path in library.rglob("*") if path.is_file()} == before
+
+
+def test_search_finds_a_part_and_names_the_change(library, tmp_path, capsys):
+    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    assert run(["search", str(picture), "--in", str(library)]) == 0
+    line = capsys.readouterr().out.splitlines()[0].split("\t")
+    assert line[2] == "same picture: mirror"
+    assert line[3].endswith("4.png")
+    corner = data_of(scene(5).crop((0, 0, 170, 130)))
+    assert [os.path.basename(one.id) for one in search_pictures(corner, str(library))] == ["5.png"]
+
+
+def test_search_of_a_text(tmp_path, capsys):
+    (tmp_path / "a.txt").write_text("the quick brown fox jumps over the lazy dog by the river")
+    (tmp_path / "b.txt").write_text("nothing of the kind is written in this other file at all")
+    assert (
+        run(["search", "the quick brown fox jumps over a lazy dog by the river", "--in", str(tmp_path)]) == 0
+    )
+    assert [line.rpartition("/")[2] for line in capsys.readouterr().out.splitlines()] == ["a.txt"]
+
+
+def test_common_histograms_are_the_same_with_the_same_seed(library):
+    one, two, three = (
+        qyoki.ComHistsGetter(qyoki.hsv_extractor, seed).get_common_hist(library, 0.9) for seed in (1, 1, 2)
+    )
+    assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
+    assert len(one) != len(three) or any(not np.array_equal(a, b) for a, b in zip(one, three, strict=True))
+    scheduler = qyoki.Scheduler(qyoki.TFIDF(15))
+    prints = scheduler.generate_for_img_list(qyoki.read_img_from_dir(library), one)
+    scheduler.save_simhash_list([str(at) for at in range(len(prints))], prints)
+    assert scheduler.img_search(prints[0], exact=True)[0][1] == prints[0]
