@@ -67,10 +67,19 @@ impl Features {
 fn all_characters(text: &[u8], ascii: bool, listed: bool, n: usize, kind: u8, parts: &mut Parts) {
     if ascii && !listed && text.len() >= n {
         parts.windows = Some(Windows { kind, width: n, count: text.len() - n + 1 });
-    } else {
-        characters(text, ascii, 0..text.len(), n, parts);
-        parts.close(kind);
+        return;
     }
+    if !listed && !ascii {
+        parts.edges.clear();
+        character_starts(text, 0..text.len(), &mut parts.edges);
+        parts.edges.push(text.len() as u32);
+        if parts.edges.len() > n + 1 {
+            parts.spans = Some((kind, n));
+            return;
+        }
+    }
+    characters(text, ascii, 0..text.len(), n, parts);
+    parts.close(kind);
 }
 
 /// Every run of *width* bytes from the beginning of the text, *count* of them.
@@ -89,7 +98,9 @@ pub struct Parts {
     pub kinds: Vec<(u8, Range<usize>)>,
     /// The last kind, where its offsets need not be written down.
     pub windows: Option<Windows>,
-    edges: Vec<u32>,
+    /// The last kind, where a feature goes from every edge to the nth behind it: kind and n.
+    pub spans: Option<(u8, usize)>,
+    pub edges: Vec<u32>,
 }
 
 impl Parts {
@@ -98,11 +109,13 @@ impl Parts {
         self.ends.clear();
         self.kinds.clear();
         self.windows = None;
+        self.spans = None;
     }
 
     /// How many features there are.
     pub fn count(&self) -> usize {
-        self.starts.len() + self.windows.as_ref().map_or(0, |windows| windows.count)
+        let spans = self.spans.map_or(0, |(_, n)| self.edges.len() - n);
+        self.starts.len() + spans + self.windows.as_ref().map_or(0, |windows| windows.count)
     }
 
     fn push(&mut self, start: usize, end: usize) {

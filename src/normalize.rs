@@ -1,8 +1,8 @@
 //! Normalisation: the text of a document in the form from which features are cut.
 //!
 //! Input is valid UTF-8 (a Python string or an Arrow array: never checked again). ASCII text
-//! takes a short way; other text one pass over the code-point table; only text that NFKC
-//! would change in more than single letters goes through NFKC itself.
+//! takes a short way; other text one pass over the code-point table; only what NFKC would change
+//! in more than single letters goes through NFKC itself, with the letters it may join.
 
 use std::ops::Range;
 
@@ -66,8 +66,7 @@ impl Normalization {
             }
             (Normalization::Text | Normalization::UnicodeWords, true) => ascii_words(text.as_bytes(), out),
             (Normalization::Text, false) => {
-                let mut walk = Walk::default();
-                if !walk.stable_words(text, 0..text.len(), out) {
+                if Walk::default().words(text, 0..text.len(), out).is_none() {
                     composed_words(text, out);
                 }
                 drop_last_space(out);
@@ -115,23 +114,29 @@ impl Normalization {
             if whole {
                 break;
             }
-            let begin = out.len();
-            let range = state.at..state.slow_end;
+            let mut begin = out.len();
             match rules {
-                Rules::Lower => lower(text, range, out),
-                Rules::WordChars => word_chars(text, range, out),
+                Rules::Lower => lower(text, state.at..state.slow_end, out),
+                Rules::WordChars => word_chars(text, state.at..state.slow_end, out),
                 Rules::Text => {
                     if state.at > walked_to {
                         walk.last_class = 0;
+                        if !starts_anew(text, state.at) {
+                            // It may join what stands before it, so that goes one by one, too.
+                            state.rewind(out);
+                        }
                     }
                     walk.in_word = state.in_word;
-                    if !walk.stable_words(text, range, out) {
+                    walk.rewritten = out.len();
+                    let Some(end) = walk.words(text, state.at..state.slow_end, out) else {
                         composed_words(text, out);
                         drop_last_space(out);
                         return Some(out.is_ascii());
-                    }
+                    };
+                    begin = walk.rewritten;
                     state.in_word = walk.in_word;
-                    walked_to = state.slow_end;
+                    walked_to = end;
+                    state.slow_end = end;
                 }
             }
             state.high |= !out[begin..].is_ascii();
@@ -291,29 +296,56 @@ fn composed_words(text: &str, out: &mut Vec<u8>) {
     words(&composed, out, false);
 }
 
-/// What must be known of the characters before, to go on behind them.
+/// Whether the character at *at* begins something new: NFKC never joins it to what stands before.
+fn starts_anew(text: &str, at: usize) -> bool {
+    text[at..].chars().next().is_none_or(|letter| is_new(Table::get().entry(letter as u32)))
+}
+
+#[inline(always)]
+fn is_new(entry: u32) -> bool {
+    entry & (UNSTABLE | FORMAT) == 0 && unicode::class(entry) == 0
+}
+
+/// The `Text` form, character by character; the few that need it go through NFKC with what they
+/// may join.
 #[derive(Default)]
 struct Walk {
     in_word: bool,
     last_class: u32,
+    safe: Safe,
+    composed: String,
+    /// From where on what was written may be new.
+    rewritten: usize,
+}
+
+/// Where the last character began that NFKC does not join to those before, and the state there.
+#[derive(Clone, Copy, Default)]
+struct Safe {
+    at: usize,
+    written: usize,
+    in_word: bool,
 }
 
 impl Walk {
-    /// Append the `Text` form of a range of text that needs no composing; false where it does.
-    fn stable_words(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u8>) -> bool {
+    /// Append the form of a range of text, and of what may join its end; where that ends. None,
+    /// with *out* unusable, where only the whole text can tell.
+    fn words(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u8>) -> Option<usize> {
         let table = Table::get();
-        let begin = range.start;
-        for (at, letter) in text[range].char_indices() {
+        let mut at = range.start;
+        while at < range.end {
+            let Some(letter) = text[at..].chars().next() else { break };
+            let next = at + letter.len_utf8();
             let code = letter as u32;
             let entry = table.entry(code);
             let class = unicode::class(entry);
+            if is_new(entry) {
+                self.safe = Safe { at, written: out.len(), in_word: self.in_word };
+            }
             if entry & UNSTABLE != 0 || (class != 0 && class < self.last_class) {
-                return false;
+                at = self.compose(table, text, next, out)?;
+                continue;
             }
-            let (before, after) = (&text[..begin + at], &text[begin + at + letter.len_utf8()..]);
-            if letter == 'Σ' && !unicode::sigma_is_plain(table, before, after) {
-                return false;
-            }
+            at = next;
             if entry & FORMAT != 0 {
                 continue;
             }
@@ -322,13 +354,45 @@ impl Walk {
             if word && entry & SPECIAL == 0 {
                 push(out, unicode::lower_stable(code, entry));
             } else if word {
-                special_lower(table, text, begin + at, letter, |code| push(out, code));
+                let begin = next - letter.len_utf8();
+                if letter == 'Σ' && !unicode::sigma_is_plain(table, &text[..begin], &text[next..]) {
+                    return None;
+                }
+                special_lower(table, text, begin, letter, |code| push(out, code));
             } else if self.in_word {
                 out.push(b' ');
             }
             self.in_word = word;
         }
-        true
+        Some(at)
+    }
+
+    /// Write again, by way of NFKC, what was written since `safe`, and what follows up to the next
+    /// character that begins something new, behind *next*; where that is.
+    fn compose(&mut self, table: &Table, text: &str, next: usize, out: &mut Vec<u8>) -> Option<usize> {
+        let rest = text[next..].char_indices().find(|(_, letter)| is_new(table.entry(*letter as u32)));
+        let end = rest.map_or(text.len(), |(at, _)| next + at);
+        let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
+        self.composed.clear();
+        self.composed.extend(text[self.safe.at..end].chars().filter(visible).nfkc());
+        if self.composed.contains('Σ') {
+            return None;
+        }
+        out.truncate(self.safe.written);
+        self.rewritten = self.rewritten.min(self.safe.written);
+        let mut in_word = self.safe.in_word;
+        lowercase(&self.composed, 0..self.composed.len(), |code, entry| {
+            let word = entry & WORD != 0 || (entry & MARK != 0 && in_word);
+            if word {
+                push(out, code);
+            } else if in_word {
+                out.push(b' ');
+            }
+            in_word = word;
+        });
+        self.in_word = in_word;
+        self.last_class = 0;
+        Some(end)
     }
 }
 
@@ -438,6 +502,10 @@ mod tests {
             assert_eq!(kind.apply(text, &mut other), ascii, "{kind:?} {text:?}");
             assert_eq!(String::from_utf8(other).unwrap(), String::from_utf8(one).unwrap(), "{kind:?} {text:?}");
         }
+        // NFKC of all of it is what the parts must come to.
+        let mut whole = Vec::new();
+        composed_words(text, &mut whole);
+        assert_eq!(normalized(Normalization::Text, text), String::from_utf8(whole).unwrap(), "{text:?}");
     }
 
     #[test]

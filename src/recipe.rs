@@ -294,6 +294,14 @@ impl Recipe {
                 each(end - at, &digests.words);
             }
         }
+        if let Some((kind, n)) = parts.spans {
+            let total = parts.edges.len() - n;
+            for at in (0..total).step_by(BATCH) {
+                let end = total.min(at + BATCH);
+                self.hash_parts(kind, text, &parts.edges[at..end], &parts.edges[at + n..end + n], digests);
+                each(end - at, &digests.words);
+            }
+        }
         if let Some(windows) = &parts.windows {
             for at in (0..windows.count).step_by(BATCH) {
                 let count = BATCH.min(windows.count - at);
@@ -353,6 +361,10 @@ impl Recipe {
     /// The fingerprint's bits of a digest of *size* (64 or 128) bits whose first byte is the lowest.
     #[inline(always)]
     fn read(&self, digest: u128, size: usize) -> u128 {
+        if self.bits == 64 {
+            let word = if self.reading.last && size == 128 { (digest >> 64) as u64 } else { digest as u64 };
+            return u128::from(if self.reading.big_endian { word.swap_bytes() } else { word });
+        }
         let bytes = self.bits.div_ceil(8);
         let taken = if self.reading.last { digest >> (size - 8 * bytes) } else { digest };
         let ordered = if self.reading.big_endian { taken.swap_bytes() >> (128 - 8 * bytes) } else { taken };

@@ -46,6 +46,12 @@ def composes_backwards() -> set[int]:
         parts = ucd.decomposition(chr(code)).split()
         if len(parts) == 2 and not parts[0].startswith("<"):
             second.add(int(parts[1], 16))
+    # One whose own first part may join does so itself (the Kirat Rai vowel sign AI behind E).
+    second |= {
+        code
+        for code in range(sys.maxunicode + 1)
+        if ord(ucd.normalize("NFD", chr(code))[0]) in second and not 0xD800 <= code <= 0xDFFF
+    }
     return second | set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
 
 

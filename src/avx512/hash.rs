@@ -59,45 +59,76 @@ pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mu
     let farthest = ends.iter().fold(0, |farthest, end| farthest.max(*end)) as usize;
     assert!(text.len() >= farthest + PADDING, "parts stand in a padded text");
     let begins = Begins::new(seed);
-    for ((starts, ends), out) in starts.chunks(8).zip(ends.chunks(8)).zip(out.chunks_mut(8)) {
-        let lanes = ((1u32 << out.len()) - 1) as __mmask8;
-        let first = starts[0];
-        let base = _mm256_set1_epi32(first as i32);
-        // SAFETY: the mask reads as many offsets as there are.
-        let (starts, ends) = unsafe {
-            (
-                _mm256_mask_loadu_epi32(base, lanes, starts.as_ptr().cast()),
-                _mm256_mask_loadu_epi32(base, lanes, ends.as_ptr().cast()),
-            )
-        };
-        assert!(_mm256_cmpgt_epu32_mask(starts, ends) == 0, "a part begins before it ends");
-        let block = _mm256_set1_epi32(64);
-        let (near_starts, near_ends) = (_mm256_sub_epi32(starts, base), _mm256_sub_epi32(ends, base));
-        let far = _mm256_cmpgt_epu32_mask(near_starts, block) | _mm256_cmpgt_epu32_mask(near_ends, block);
-        let hash = if far == 0 {
-            let block = &text[first as usize..first as usize + 64];
-            // SAFETY: the slice is 64 bytes.
-            let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-            let (start, end) = (_mm512_cvtepu32_epi64(near_starts), _mm512_cvtepu32_epi64(near_ends));
-            eight_parts(start, end, &begins, |_, at| eight_bytes(block, at))
-        } else {
-            let (start, end) = (_mm512_cvtepu32_epi64(starts), _mm512_cvtepu32_epi64(ends));
-            eight_parts(start, end, &begins, |lanes, at| {
-                // SAFETY: eight bytes from within a part are within the padded text.
-                unsafe { _mm512_mask_i64gather_epi64::<1>(at, lanes, at, text.as_ptr().cast()) }
-            })
-        };
-        // SAFETY: the mask writes as many hashes as there are.
-        unsafe { _mm512_mask_storeu_epi64(out.as_mut_ptr().cast(), lanes, hash) };
+    let (starts, last_starts) = starts.as_chunks::<8>();
+    let (ends, last_ends) = ends.as_chunks::<8>();
+    let (hashes, last_hashes) = out.as_chunks_mut::<8>();
+    for ((starts, ends), hashes) in starts.iter().zip(ends).zip(hashes) {
+        *hashes = eight_hashes(text, starts, ends, &begins);
+    }
+    if let (Some(start), Some(end)) = (last_starts.first(), last_ends.first()) {
+        let (mut starts, mut ends) = ([*start; 8], [*end; 8]);
+        starts[..last_starts.len()].copy_from_slice(last_starts);
+        ends[..last_ends.len()].copy_from_slice(last_ends);
+        let hashes = eight_hashes(text, &starts, &ends, &begins);
+        last_hashes.copy_from_slice(&hashes[..last_hashes.len()]);
     }
 }
 
-/// The hashes of eight parts; *read* gives eight bytes from each of eight offsets, as far as
-/// they are asked for.
+/// The hashes of eight parts of a text that is padded behind each of them.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn eight_parts(start: __m512i, end: __m512i, begins: &Begins, read: impl Fn(__mmask8, __m512i) -> __m512i) -> __m512i {
+fn eight_hashes(text: &[u8], starts: &[u32; 8], ends: &[u32; 8], begins: &Begins) -> [u64; 8] {
+    let first = starts[0] as usize;
+    let base = _mm256_set1_epi32(starts[0] as i32);
+    // SAFETY: eight offsets are 32 bytes.
+    let (starts, ends) =
+        unsafe { (_mm256_loadu_si256(starts.as_ptr().cast()), _mm256_loadu_si256(ends.as_ptr().cast())) };
+    let (near_starts, near_ends) = (_mm256_sub_epi32(starts, base), _mm256_sub_epi32(ends, base));
+    let lengths = _mm256_sub_epi32(ends, starts);
+    // Most are short and near each other: no longer than 15, and within 63 bytes.
+    let largest = _mm256_max_epu32(near_ends, _mm256_slli_epi32::<2>(lengths));
+    let hashes = if _mm256_cmpgt_epu32_mask(largest, _mm256_set1_epi32(63)) == 0 {
+        let block = &text[first..first + 64];
+        // SAFETY: the slice is 64 bytes.
+        let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        near_hashes(block, near_starts, near_ends, lengths, begins)
+    } else {
+        assert!(_mm256_cmpgt_epu32_mask(starts, ends) == 0, "a part begins before it ends");
+        let (start, end) = (_mm512_cvtepu32_epi64(starts), _mm512_cvtepu32_epi64(ends));
+        far_hashes(text, start, end, begins)
+    };
+    let mut out = [0; 8];
+    // SAFETY: eight hashes are 64 bytes.
+    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), hashes) };
+    out
+}
+
+/// Of parts that all stand in one block and have up to 15 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn near_hashes(block: __m512i, starts: __m256i, ends: __m256i, lengths: __m256i, begins: &Begins) -> __m512i {
+    let eight = _mm256_set1_epi32(8);
+    let length = _mm512_cvtepu32_epi64(lengths);
+    let mut x = _mm512_permutex2var_epi64(begins.short[0], length, begins.short[1]);
+    let longer = _mm256_cmpgt_epu32_mask(lengths, eight);
+    if longer != 0 {
+        let next = eight_bytes(block, _mm512_cvtepu32_epi64(starts));
+        x = _mm512_mask_mov_epi64(x, longer, finish(_mm512_xor_si512(x, next)));
+    }
+    let last = _mm256_sub_epi32(ends, _mm256_min_epu32(lengths, eight));
+    let last = eight_bytes(block, _mm512_cvtepu32_epi64(last));
+    let mask = _mm512_permutex2var_epi64(begins.masks, length, _mm512_set1_epi64(-1));
+    finish(_mm512_xor_si512(x, _mm512_and_si512(last, mask)))
+}
+
+/// Of parts anywhere, of any length.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn far_hashes(text: &[u8], start: __m512i, end: __m512i, begins: &Begins) -> __m512i {
     let eight = _mm512_set1_epi64(8);
+    let read = |lanes: __mmask8, at: __m512i| {
+        // SAFETY: eight bytes from within a part are within the padded text.
+        unsafe { _mm512_mask_i64gather_epi64::<1>(at, lanes, at, text.as_ptr().cast()) }
+    };
     let length = _mm512_sub_epi64(end, start);
     let mut x = begins.of(length);
     let (mut left, mut from) = (length, start);
@@ -106,16 +137,15 @@ fn eight_parts(start: __m512i, end: __m512i, begins: &Begins, read: impl Fn(__mm
         if longer == 0 {
             break;
         }
-        let next = read(longer, from);
-        x = _mm512_mask_mov_epi64(x, longer, finish(_mm512_xor_si512(x, next)));
+        x = _mm512_mask_mov_epi64(x, longer, finish(_mm512_xor_si512(x, read(longer, from))));
         from = _mm512_add_epi64(from, eight);
         left = _mm512_mask_sub_epi64(left, longer, left, eight);
     }
     // The last eight bytes; of a shorter part all, zeros behind them.
     let short = _mm512_min_epu64(length, eight);
     let last = read(0xff, _mm512_sub_epi64(end, short));
-    let last = _mm512_and_si512(last, _mm512_permutex2var_epi64(begins.masks, short, _mm512_set1_epi64(-1)));
-    finish(_mm512_xor_si512(x, last))
+    let mask = _mm512_permutex2var_epi64(begins.masks, short, _mm512_set1_epi64(-1));
+    finish(_mm512_xor_si512(x, _mm512_and_si512(last, mask)))
 }
 
 /// With what the hash of a string begins, by its length.
@@ -143,12 +173,7 @@ impl Begins {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
     fn of(&self, lengths: __m512i) -> __m512i {
-        if _mm512_cmpgt_epu64_mask(lengths, _mm512_set1_epi64(15)) == 0 {
-            _mm512_permutex2var_epi64(self.short[0], lengths, self.short[1])
-        } else {
-            let gamma = _mm512_set1_epi64(GAMMA as i64);
-            _mm512_add_epi64(self.seed, _mm512_mullo_epi64(lengths, gamma))
-        }
+        _mm512_add_epi64(self.seed, _mm512_mullo_epi64(lengths, _mm512_set1_epi64(GAMMA as i64)))
     }
 }
 

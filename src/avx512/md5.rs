@@ -18,24 +18,15 @@ pub fn digests(text: &[u8], starts: &[u32], ends: &[u32], out: &mut [[u32; LANES
     assert!(starts.len() == ends.len() && starts.len() <= LANES, "a start and an end per digest");
     let farthest = ends.iter().fold(0, |farthest, end| farthest.max(*end)) as usize;
     assert!(text.len() >= farthest + PADDING, "parts stand in a padded text");
-    let (mut from, mut length) = ([0u32; LANES], [0u32; LANES]);
-    let mut longest = 0;
-    for (row, (start, end)) in starts.iter().zip(ends).enumerate() {
-        let size = end.saturating_sub(*start);
-        if size as usize <= LONGEST {
-            (from[row], length[row]) = (*start, size);
-            longest = longest.max(size);
-        }
-    }
-    let message = message(text, &from, &length, longest as usize);
+    let message = message(text, starts, ends);
     let start = [0x6745_2301, 0xefcd_ab89_u32, 0x98ba_dcfe, 0x1032_5476];
     let start = start.map(|word| [_mm512_set1_epi32(word as i32); 2]);
     let mut state = start;
     // The functions of b, c and d: b ? c : d, d ? b : c, b ^ c ^ d, c ^ (b | !d).
-    round::<0xca, 7, 12, 17, 22>(&mut state, &message, 0);
-    round::<0xe4, 5, 9, 14, 20>(&mut state, &message, 1);
-    round::<0x96, 4, 11, 16, 23>(&mut state, &message, 2);
-    round::<0x39, 6, 10, 15, 21>(&mut state, &message, 3);
+    round::<0, 0xca, 7, 12, 17, 22>(&mut state, &message);
+    round::<1, 0xe4, 5, 9, 14, 20>(&mut state, &message);
+    round::<2, 0x96, 4, 11, 16, 23>(&mut state, &message);
+    round::<3, 0x39, 6, 10, 15, 21>(&mut state, &message);
     for ((word, first), out) in state.iter().zip(start).zip(out) {
         for half in 0..2 {
             let sum = _mm512_add_epi32(word[half], first[half]);
@@ -48,17 +39,22 @@ pub fn digests(text: &[u8], starts: &[u32], ends: &[u32], out: &mut [[u32; LANES
 /// The sixteen words of the block of each string.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn message(text: &[u8], from: &[u32; LANES], length: &[u32; LANES], longest: usize) -> [Lanes; 16] {
+fn message(text: &[u8], starts: &[u32], ends: &[u32]) -> [Lanes; 16] {
     let mut message = [[_mm512_setzero_si512(); 2]; 16];
     let (zero, four) = (_mm512_setzero_si512(), _mm512_set1_epi32(4));
-    for half in 0..2 {
-        // SAFETY: each half of the lanes is 64 bytes.
-        let (from, length) = unsafe {
+    for (half, (starts, ends)) in starts.chunks(16).zip(ends.chunks(16)).enumerate() {
+        let lanes = ((1u32 << starts.len()) - 1) as __mmask16;
+        // SAFETY: the mask reads as many offsets as there are.
+        let (from, to) = unsafe {
             (
-                _mm512_loadu_si512(from.as_ptr().add(16 * half).cast()),
-                _mm512_loadu_si512(length.as_ptr().add(16 * half).cast()),
+                _mm512_maskz_loadu_epi32(lanes, starts.as_ptr().cast()),
+                _mm512_maskz_loadu_epi32(lanes, ends.as_ptr().cast()),
             )
         };
+        let length = _mm512_sub_epi32(to, from);
+        let short = _mm512_cmple_epu32_mask(length, _mm512_set1_epi32(LONGEST as i32));
+        let length = _mm512_maskz_mov_epi32(short, length);
+        let longest = _mm512_reduce_max_epu32(length) as usize;
         message[14][half] = _mm512_slli_epi32::<3>(length);
         for (word, lanes) in message.iter_mut().enumerate().take(longest / 4 + 1) {
             let left = _mm512_sub_epi32(length, _mm512_set1_epi32(4 * word as i32));
@@ -94,39 +90,40 @@ unsafe fn gather(text: &[u8], lanes: __mmask8, offsets: __m256i) -> __m256i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn round<const F: i32, const R0: i32, const R1: i32, const R2: i32, const R3: i32>(
+fn round<const N: usize, const F: i32, const R0: i32, const R1: i32, const R2: i32, const R3: i32>(
     state: &mut [Lanes; 4],
     message: &[Lanes; 16],
-    number: usize,
 ) {
     let [mut a, mut b, mut c, mut d] = *state;
-    for group in 0..4 {
-        let next = |step: usize| {
-            let at = 4 * group + step;
-            let word = match number {
-                0 => at,
-                1 => (5 * at + 1) % 16,
-                2 => (3 * at + 5) % 16,
-                _ => 7 * at % 16,
-            };
-            (&message[word], CONSTANTS[16 * number + at])
-        };
-        a = step::<F, R0>(a, b, c, d, next(0));
-        d = step::<F, R1>(d, a, b, c, next(1));
-        c = step::<F, R2>(c, d, a, b, next(2));
-        b = step::<F, R3>(b, c, d, a, next(3));
+    for at in [0, 4, 8, 12] {
+        let [first, second, third, fourth] = [word::<N>(at), word::<N>(at + 1), word::<N>(at + 2), word::<N>(at + 3)];
+        a = step::<F, R0>(a, b, c, d, &message[first], CONSTANTS[16 * N + at]);
+        d = step::<F, R1>(d, a, b, c, &message[second], CONSTANTS[16 * N + at + 1]);
+        c = step::<F, R2>(c, d, a, b, &message[third], CONSTANTS[16 * N + at + 2]);
+        b = step::<F, R3>(b, c, d, a, &message[fourth], CONSTANTS[16 * N + at + 3]);
     }
     *state = [a, b, c, d];
 }
 
+/// Which word of the message a step of round *N* takes.
+#[inline(always)]
+fn word<const N: usize>(step: usize) -> usize {
+    match N {
+        0 => step,
+        1 => (5 * step + 1) % 16,
+        2 => (3 * step + 5) % 16,
+        _ => 7 * step % 16,
+    }
+}
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn step<const F: i32, const R: i32>(a: Lanes, b: Lanes, c: Lanes, d: Lanes, next: (&Lanes, u32)) -> Lanes {
-    let constant = _mm512_set1_epi32(next.1 as i32);
+fn step<const F: i32, const R: i32>(a: Lanes, b: Lanes, c: Lanes, d: Lanes, word: &Lanes, constant: u32) -> Lanes {
+    let constant = _mm512_set1_epi32(constant as i32);
     let mut new = a;
     for half in 0..2 {
         let chosen = _mm512_ternarylogic_epi32::<F>(b[half], c[half], d[half]);
-        let sum = _mm512_add_epi32(a[half], _mm512_add_epi32(next.0[half], constant));
+        let sum = _mm512_add_epi32(a[half], _mm512_add_epi32(word[half], constant));
         let turned = _mm512_rol_epi32::<R>(_mm512_add_epi32(sum, chosen));
         new[half] = _mm512_add_epi32(b[half], turned);
     }

@@ -21,6 +21,17 @@ pub struct State {
     pub high: bool,
     /// The block that must be looked at character by character ends here.
     pub slow_end: usize,
+    /// The last block before: where it began, how much was written then, and `in_word` there.
+    before: (usize, usize, bool),
+}
+
+impl State {
+    /// Go back by one block.
+    pub fn rewind(&mut self, out: &mut Vec<u8>) {
+        let written;
+        (self.at, written, self.in_word) = self.before;
+        out.truncate(written);
+    }
 }
 
 /// Normalise `text[state.at..]` behind *out* until the end of the text, or until a block that
@@ -71,6 +82,7 @@ fn blocks<const RULES: u8>(text: &[u8], tables: Option<&Tables>, state: &mut Sta
             }
             word = (word | found.word) & keep;
         }
+        let was_in_word = in_word;
         if RULES == Rules::Text as u8 {
             let gap = !word & (word << 1 | in_word);
             keep &= word | gap;
@@ -80,6 +92,7 @@ fn blocks<const RULES: u8>(text: &[u8], tables: Option<&Tables>, state: &mut Sta
             keep &= word;
         }
         high |= above & if RULES == Rules::Lower as u8 { keep } else { word };
+        state.before = (at, written, was_in_word != 0);
         // SAFETY: at most `size` bytes are kept of as many read, and there was room for all
         // that was left to read and 64 more.
         unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(keep, new)) };
@@ -186,16 +199,22 @@ fn threes(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut
     if left != 0 {
         let looked_up = left;
         let mut entries = _mm512_setzero_si512();
-        while left != 0 {
-            let at = left.trailing_zeros() as usize;
-            let (lead, next) = (block[at], block[at + 1]);
-            let these = _mm512_mask_cmpeq_epi8_mask(left, bytes, _mm512_set1_epi8(lead as i8));
+        let mut look = |left: &mut u64, lead: u8, next: u8| {
+            let these = _mm512_mask_cmpeq_epi8_mask(*left, bytes, _mm512_set1_epi8(lead as i8));
             let these = _mm512_mask_cmpeq_epi8_mask(these, second, _mm512_set1_epi8(next as i8));
             let table = &tables.threes[usize::from(lead & 15) << 6 | usize::from(next & 0x3f)];
             // SAFETY: a table is 64 bytes.
             let table = unsafe { _mm512_loadu_si512(table.as_ptr().cast()) };
             entries = _mm512_mask_permutexvar_epi8(entries, these, third, table);
-            left &= !these;
+            *left &= !these;
+        };
+        // Dashes and quotes, and the punctuation of East Asia: common enough to look for them all.
+        for (lead, next) in [(0xe2, 0x80), (0xe3, 0x80), (0xef, 0xbc)] {
+            look(&mut left, lead, next);
+        }
+        while left != 0 {
+            let at = left.trailing_zeros() as usize;
+            look(&mut left, block[at], block[at + 1]);
         }
         found.slow |= _mm512_mask_cmpeq_epi8_mask(looked_up, entries, _mm512_set1_epi8(SLOW as i8));
         let kept = looked_up & !_mm512_movepi8_mask(entries);
