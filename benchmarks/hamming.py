@@ -3,7 +3,7 @@
 
     python benchmarks/hamming.py [--data DIR] [--out results.json] [PART...]
 
-Parts: bounds join10k join1m join10m join100m search1m search10m groups floods real.
+Parts: bounds join10k join1m join10m join100m search1m search10m groups floods real growth.
 Peers that are not installed are left out and named. On a shared machine the CPU seconds are the
 steadier figure: a peer on one thread and ours on two are compared fairly by them.
 DIR holds `*.jsonl.gz` files with a `text` field; without it, installed documentation is read.
@@ -377,6 +377,7 @@ def main() -> None:
         "groups",
         "floods",
         "real",
+        "growth",
     ]
     for part in asked.parts or every:
         if part == "bounds":
@@ -405,6 +406,13 @@ def main() -> None:
                 count=lambda _: 0,
                 repeat=3,
             )
+        elif part == "growth":
+            for count in (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000):
+                words = uniform(count)
+                repeat = 5 if count < 10_000_000 else 3
+                measure(
+                    f"growth {count:,}", "neardup", lambda: nd.join(words, RADIUS, threads=2), repeat=repeat
+                )
         elif part == "join10k":
             joins(
                 "10 k",

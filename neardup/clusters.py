@@ -33,15 +33,18 @@ class Groups:
         distance_of: npt.NDArray[np.uint16],
         order: npt.NDArray[np.uint32] | None,
     ) -> None:
-        rows = np.arange(len(center_of), dtype=np.uint32)
-        is_center = center_of == rows
-        places = rows if order is None else order
-        self.centers: npt.NDArray[np.uint32] = places[is_center[places]]
+        is_center = center_of == np.arange(len(center_of), dtype=np.uint32)
+        if order is None:
+            centers, members = np.flatnonzero(is_center), np.flatnonzero(~is_center)
+        else:
+            first = is_center[order]
+            centers, members = order[first], order[~first]
+        self.centers: npt.NDArray[np.uint32] = centers.astype(np.uint32, copy=False)
         number = np.zeros(len(center_of), dtype=np.uint32)
         number[self.centers] = np.arange(len(self.centers), dtype=np.uint32)
         self.label: npt.NDArray[np.uint32] = number[center_of]
-        members = places[~is_center[places]]
-        self.member: npt.NDArray[np.uint32] = members[np.argsort(self.label[members], kind="stable")]
+        places = np.argsort(self.label[members], kind="stable")
+        self.member: npt.NDArray[np.uint32] = members[places].astype(np.uint32, copy=False)
         self.center: npt.NDArray[np.uint32] = center_of[self.member]
         self.distance: npt.NDArray[np.uint16] = distance_of[self.member]
 

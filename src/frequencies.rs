@@ -320,7 +320,7 @@ impl Bucket {
 /// Where a key belongs among *buckets*.
 #[inline(always)]
 pub fn home(buckets: usize, key: u64) -> usize {
-    (u128::from(key) * buckets as u128 >> 64) as usize
+    ((u128::from(key) * buckets as u128) >> 64) as usize
 }
 
 impl ExactTable {

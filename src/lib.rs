@@ -6,6 +6,8 @@
 #![cfg_attr(not(feature = "python"), allow(dead_code))]
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(feature = "python")]
 mod bindings;

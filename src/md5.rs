@@ -5,7 +5,7 @@
 use ::md5::{Digest, Md5};
 
 #[cfg(target_arch = "x86_64")]
-use crate::avx512::Avx512;
+use crate::{avx2::Avx2, avx512::Avx512};
 
 /// How many digests a kernel makes at a time.
 pub const LANES: usize = 32;
@@ -52,9 +52,90 @@ pub fn digests(text: &[u8], starts: &[u32], ends: &[u32], mut each: impl FnMut(u
         }
         return;
     }
-    for (row, (start, end)) in starts.iter().zip(ends).enumerate() {
-        each(row, digest(&text[*start as usize..*end as usize]));
+    digests_plain(text, starts, ends, each);
+}
+
+fn digests_plain(text: &[u8], starts: &[u32], ends: &[u32], mut each: impl FnMut(usize, u128)) {
+    let mut message = [[0; WIDTH]; 16];
+    for (group, (starts, ends)) in starts.chunks(WIDTH).zip(ends.chunks(WIDTH)).enumerate() {
+        for (lane, (start, end)) in starts.iter().zip(ends).enumerate() {
+            let part = &text[*start as usize..*end as usize];
+            write(&part[..part.len().min(LONGEST)], lane, &mut message);
+        }
+        let words = blocks(&message);
+        for (lane, (start, end)) in starts.iter().zip(ends).enumerate() {
+            let digest = if (end - start) as usize <= LONGEST {
+                (0..4).fold(0, |digest, j| digest | u128::from(words[j][lane]) << (32 * j))
+            } else {
+                digest(&text[*start as usize..*end as usize])
+            };
+            each(group * WIDTH + lane, digest);
+        }
     }
+}
+
+/// Lanes of the portable code.
+const WIDTH: usize = 8;
+/// The sixteen words of a block, and the four of a digest, for each lane.
+pub type Message = [[u32; WIDTH]; 16];
+pub type Digests = [[u32; WIDTH]; 4];
+
+/// The block of a string of at most `LONGEST` bytes: itself, 0x80, zeros, its length in bits.
+fn write(part: &[u8], lane: usize, message: &mut Message) {
+    let mut block = [0u8; 64];
+    block[..part.len()].copy_from_slice(part);
+    block[part.len()] = 0x80;
+    for (word, bytes) in message.iter_mut().zip(block.chunks_exact(4)) {
+        word[lane] = u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+    }
+    message[14][lane] = 8 * part.len() as u32;
+}
+
+fn blocks(message: &Message) -> Digests {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.md5(message);
+    }
+    blocks_plain(message)
+}
+
+/// The 64 steps over all lanes at once: the compiler makes vectors of them.
+#[inline(always)]
+pub fn blocks_plain(message: &Message) -> Digests {
+    const TURNS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+    let [mut a, mut b, mut c, mut d] = START.map(|word| [word; WIDTH]);
+    for round in 0..4 {
+        for step in 0..16 {
+            let word = match round {
+                0 => step,
+                1 => (5 * step + 1) % 16,
+                2 => (3 * step + 5) % 16,
+                _ => 7 * step % 16,
+            };
+            let (turn, constant) = (TURNS[round][step % 4], CONSTANTS[16 * round + step]);
+            let mut new = [0; WIDTH];
+            for lane in 0..WIDTH {
+                let (x, y, z) = (b[lane], c[lane], d[lane]);
+                let chosen = match round {
+                    0 => x & y | !x & z,
+                    1 => z & x | !z & y,
+                    2 => x ^ y ^ z,
+                    _ => y ^ (x | !z),
+                };
+                let sum = a[lane].wrapping_add(chosen).wrapping_add(message[word][lane]).wrapping_add(constant);
+                new[lane] = x.wrapping_add(sum.rotate_left(turn));
+            }
+            (a, d, c, b) = (d, c, b, new);
+        }
+    }
+    let mut digests = [a, b, c, d];
+    for (words, start) in digests.iter_mut().zip(START) {
+        for word in words {
+            *word = word.wrapping_add(start);
+        }
+    }
+    digests
 }
 
 /// The digest of one string, its first byte the lowest.
@@ -79,10 +160,15 @@ mod tests {
         for first in 0..80u32 {
             let starts: Vec<u32> = (0..77).map(|n| n * 3 % 100).collect();
             let ends: Vec<u32> = starts.iter().zip(0..).map(|(start, n)| start + (first + n) % 70).collect();
-            digests(&text, &starts, &ends, |row, found| {
+            let mut rows = 0;
+            let mut check = |row: usize, found| {
                 let part = &text[starts[row] as usize..ends[row] as usize];
                 assert_eq!(found, digest(part), "{part:?}");
-            });
+                rows += 1;
+            };
+            digests(&text, &starts, &ends, &mut check);
+            digests_plain(&text, &starts, &ends, &mut check);
+            assert_eq!(rows, 2 * starts.len());
         }
     }
 }

@@ -10,7 +10,7 @@
 //! ```
 
 #[cfg(target_arch = "x86_64")]
-use crate::avx512::Avx512;
+use crate::{avx2::Avx2, avx512::Avx512};
 
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const STREAM: u64 = 0xd1b5_4a32_d192_ed03;
@@ -42,6 +42,15 @@ pub fn words(hashes: &[u64], j: usize, out: &mut [u64]) {
     {
         return cpu.words(hashes, STREAM.wrapping_mul(j as u64), out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.words(hashes, j, out);
+    }
+    words_plain(hashes, j, out);
+}
+
+#[inline(always)]
+pub fn words_plain(hashes: &[u64], j: usize, out: &mut [u64]) {
     for (out, hash) in out.iter_mut().zip(hashes) {
         *out = word(*hash, j);
     }
@@ -94,10 +103,15 @@ pub fn hash_windows(text: &[u8], from: usize, width: usize, seed: u64, out: &mut
     if let Some(cpu) = Avx512::in_force() {
         return cpu.hash_windows(text, from, width, seed, out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.hash_windows(text, from, width, seed, out);
+    }
     hash_windows_plain(text, from, width, seed, out);
 }
 
-fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
+#[inline(always)]
+pub fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
     if width > 8 {
         for (at, hash) in out.iter_mut().enumerate() {
             *hash = hash_part(text, from + at, from + at + width, seed);
@@ -106,8 +120,8 @@ fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out: &m
     }
     let mask = if width == 8 { u64::MAX } else { (1 << (8 * width)) - 1 };
     let x = seed.wrapping_add(GAMMA.wrapping_mul(width as u64));
-    for (at, hash) in out.iter_mut().enumerate() {
-        let bytes: [u8; 8] = text[from + at..from + at + 8].try_into().unwrap_or_default();
+    for (hash, bytes) in out.iter_mut().zip(text[from..].windows(8)) {
+        let bytes: [u8; 8] = bytes.try_into().unwrap_or_default();
         *hash = finish(x ^ (u64::from_le_bytes(bytes) & mask));
     }
 }

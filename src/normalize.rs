@@ -310,6 +310,10 @@ impl Walk {
             if entry & UNSTABLE != 0 || (class != 0 && class < self.last_class) {
                 return false;
             }
+            let (before, after) = (&text[..begin + at], &text[begin + at + letter.len_utf8()..]);
+            if letter == 'Σ' && !unicode::sigma_is_plain(table, before, after) {
+                return false;
+            }
             if entry & FORMAT != 0 {
                 continue;
             }
@@ -348,6 +352,12 @@ mod tests {
     #[test]
     fn sigma_knows_the_end_of_a_word() {
         assert_eq!(normalized(Normalization::Lower, "ΣΑΣ Σ"), "σας σ");
+    }
+
+    #[test]
+    fn sigma_ends_a_word_also_behind_dots_that_nfkc_takes_apart() {
+        assert_eq!(normalized(Normalization::Text, "fox…Σ"), "fox ς");
+        assert_eq!(normalized(Normalization::Text, "ΟΔΟΣ, Σ"), "οδος σ");
     }
 
     #[test]

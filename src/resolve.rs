@@ -104,7 +104,7 @@ impl<const W: usize> Values<W> {
             found
         });
         cancel.check()?;
-        let mut starts = vec![0usize; self.values.len() + 1];
+        let mut starts = vec![0u32; self.values.len() + 1]; // rows are numbered with 32 bits, too
         for [value, _] in found.iter().flatten() {
             starts[*value as usize + 1] += 1;
         }
@@ -112,9 +112,9 @@ impl<const W: usize> Values<W> {
             starts[value + 1] += starts[value];
         }
         let mut places = starts.clone();
-        let mut held = vec![0; starts[self.values.len()]];
+        let mut held = vec![0; starts[self.values.len()] as usize];
         for [value, row] in found.iter().flatten() {
-            held[places[*value as usize]] = *row;
+            held[places[*value as usize] as usize] = *row;
             places[*value as usize] += 1;
         }
         Ok(Rows { starts, rows: held })
@@ -123,13 +123,13 @@ impl<const W: usize> Values<W> {
 
 /// Rows by value.
 pub struct Rows {
-    starts: Vec<usize>,
+    starts: Vec<u32>,
     rows: Vec<u32>,
 }
 
 impl Rows {
     pub fn of(&self, value: u32) -> &[u32] {
-        &self.rows[self.starts[value as usize]..self.starts[value as usize + 1]]
+        &self.rows[self.starts[value as usize] as usize..self.starts[value as usize + 1] as usize]
     }
 }
 

@@ -83,6 +83,18 @@ pub fn lower_stable(code: u32, entry: u32) -> u32 {
     code.wrapping_add_signed(DELTAS[(entry >> 24) as usize])
 }
 
+/// Whether what a capital sigma becomes is seen from its two neighbours alone, whatever NFKC makes
+/// of the others: three dots in one (U+2026) are looked through after NFKC, and not before.
+pub fn sigma_is_plain(table: &Table, before: &str, after: &str) -> bool {
+    let plain = |neighbour: Option<char>| {
+        neighbour.is_none_or(|letter| {
+            (letter.is_ascii() || ('\u{386}'..='\u{3ff}').contains(&letter))
+                && table.entry(letter as u32) & (IGNORABLE | UNSTABLE | FORMAT | MARK) == 0
+        })
+    };
+    plain(before.chars().next_back()) && plain(after.chars().next())
+}
+
 /// Whether a capital sigma between *before* and *after* ends its word, and so becomes U+03C2.
 pub fn sigma_is_final(table: &Table, before: &str, after: &str) -> bool {
     let cased = |letters: &mut dyn Iterator<Item = char>| {

@@ -3,9 +3,9 @@
 //! Only the weight in favour is summed: a bit is set when twice that exceeds the total (or
 //! reaches it, where a tie gives 1). Everything is integers, so no order changes a bit.
 
-#[cfg(target_arch = "x86_64")]
-use crate::avx512::Avx512;
 use crate::mix;
+#[cfg(target_arch = "x86_64")]
+use crate::{avx2::Avx2, avx512::Avx512};
 
 /// Features between two rounds of voting.
 pub const BATCH: usize = 512;
@@ -34,6 +34,10 @@ const fn spread() -> [u64; 256] {
 pub fn count(hashes: &[u64], ones: &mut [u32; 64]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512::in_force() {
+        return cpu.count(hashes, ones);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
         return cpu.count(hashes, ones);
     }
     count_plain(hashes, ones);
@@ -96,10 +100,15 @@ pub fn weigh(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
     {
         return;
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.weigh(hashes, weights, ones);
+    }
     weigh_plain(hashes, weights, ones);
 }
 
-fn weigh_plain(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
+#[inline(always)]
+pub fn weigh_plain(hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) {
     for (hash, weight) in hashes.iter().zip(weights) {
         for (bit, sum) in ones.iter_mut().enumerate() {
             *sum += u64::from(*weight) & (hash >> bit & 1).wrapping_neg();
@@ -195,6 +204,11 @@ mod tests {
             count_plain(&hashes, &mut one);
             cpu.count(&hashes, &mut other);
             assert_eq!(one, other);
+            if let Some(cpu) = Avx2::in_force() {
+                other = [7; 64];
+                cpu.count(&hashes, &mut other);
+                assert_eq!(one, other);
+            }
             for bits in [1, 3, 5, 8, 9, 11, 12, 16] {
                 let weights: Vec<u32> = hashes.iter().map(|hash| (hash >> 7) as u32 & ((1 << bits) - 1)).collect();
                 let (mut one, mut other) = ([3; 64], [3; 64]);

@@ -52,7 +52,9 @@ class Killer:
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps([step, int(signal), arguments]) + "\n")
         self._server.stdin.flush()
-        return Ended(*json.loads(self._server.stdout.readline()))
+        answer = self._server.stdout.readline()
+        assert answer, f"the server ended with {self._server.wait()}"
+        return Ended(*json.loads(answer))
 
     def __enter__(self) -> Killer:
         return self

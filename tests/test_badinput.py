@@ -8,9 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from neardup.sources import Limits, id_path, open_source
+
+from .corpus import neardup
 
 HERE = Path(__file__).parent / "badinput"
 ENTRIES = json.loads((HERE / "manifest.json").read_text())["entries"]
@@ -105,6 +108,32 @@ def test_a_picture_is_no_text(entry):
 )
 def test_the_best_treatment_is_the_one_taken(file):
     assert BY_FILE[file]["allowed"][0] in Outcome(HERE / file).treatments
+
+
+@pytest.mark.parametrize("kind", sorted({entry["kind"] for entry in RECORDS}))
+def test_no_stored_file_stops_the_main_job(kind, tmp_path):
+    for number, entry in enumerate(entry for entry in RECORDS if entry["kind"] == kind):
+        name, out = entry["file"], tmp_path / str(number)
+        done = neardup("dedupe", HERE / name, "-o", out, "--quiet", "--no-guards")
+        assert done.code in (0, 3, 4), (name, done.err)
+        ids = pq.read_table(out / "annotations.parquet").column("id").to_pylist()
+        manifest = json.loads((out / "manifest.json").read_text())
+        lines = (out / "quarantine.jsonl").read_bytes().splitlines() if done.code else []
+        rows = [json.loads(line) for line in lines]
+        assert len(rows) == manifest["counts"]["bad"] + len(manifest["refused"]), name
+        assert all(row["reason"] for row in rows)
+        if not {"reject_file", "limit"} & set(entry["allowed"]):
+            assert not [good for good in entry["good_ids"] if not any(id.endswith(good) for id in ids)], name
+        if not {"accept", "normalize"} & set(entry["allowed"]):
+            assert not [id for id in ids if id.startswith("bad-")], name
+
+
+@pytest.mark.parametrize("bomb", ["one_line.jsonl.gz", "z.jsonl.zst", "bucket_flood.jsonl.gz"])
+def test_no_bomb_stops_the_main_job(generated, bomb, tmp_path):
+    out = tmp_path / "out"
+    done = neardup("dedupe", generated / "bombs" / bomb, "-o", out, "--quiet", "--no-guards")
+    assert done.code in (0, 3, 4), done.err
+    assert (out / "manifest.json").exists()
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,7 @@ def test_distance_of_fingerprints_and_of_files(tmp_path: Path) -> None:
         (["fingreprint"], "No such command 'fingreprint'"),
         (["--nonsense"], "No such option"),
         (["distance", "one"], "Missing argument 'RIGHT'"),
-        (["distance", "a", "b", "--scheme", "txet"], "unknown scheme 'txet'; known: chars,"),
+        (["distance", "a", "b", "--scheme", "txet"], "unknown scheme 'txet'; known: ahash, chars,"),
         (["distance", "a", "b", "--bits", "0"], "bits must be from 1 to 65536, not 0"),
         (["distance", "a", "b", "--bits", "wide"], "'wide' is not a valid integer"),
         (["distance", "a", "b", "--scheme", "chars:0"], "write chars:N with N from 1 to 64"),

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup as nd
+from neardup import keep as rules
 from neardup.errors import InvalidValue, UnknownName
-from neardup.keep import keep_order, moment, number, parse_keep
 from neardup.verify import REASONS, UNVERIFIED
 
 from .corpus import Rows, collection, edited, files_of, neardup, words, write_jsonl
@@ -111,11 +111,15 @@ def test_a_rule_that_is_none_is_an_error(rule: str) -> None:
 
 
 def test_what_is_no_number_or_date_comes_last() -> None:
-    assert [number(value) for value in (None, "x", float("nan"), [1])] == [float("-inf")] * 4
-    assert [moment(value) for value in (None, "soon", "2024-13-01", "", {})] == [float("-inf")] * 5
-    assert moment("2024-05-01") == moment(date(2024, 5, 1)) == moment("2024-05-01T00:00:00Z")
-    assert number(10**400) == 10**400
-    order = keep_order(parse_keep("max:x"), ["b", "a"], np.array([1, 1]), {"x": [10**400, 10**400 + 1]})
+    assert [rules.number(value) for value in (None, "x", float("nan"), [1])] == [float("-inf")] * 4
+    assert [rules.moment(value) for value in (None, "soon", "2024-13-01", "", {})] == [float("-inf")] * 5
+    assert (
+        rules.moment("2024-05-01") == rules.moment(date(2024, 5, 1)) == rules.moment("2024-05-01T00:00:00Z")
+    )
+    assert rules.number(10**400) == 10**400
+    order = rules.keep_order(
+        rules.parse_keep("max:x"), ["b", "a"], np.array([1, 1]), {"x": [10**400, 10**400 + 1]}
+    )
     assert order.tolist() == [1, 0]
 
 

@@ -140,7 +140,7 @@ def scheme(name: str | os.PathLike[str] | Scheme, /, **overrides: Any) -> Scheme
     (64, 'chars:3')
     >>> scheme("txet")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    neardup.errors.UnknownName: unknown scheme 'txet'; known: chars, ...
+    neardup.errors.UnknownName: unknown scheme 'txet'; known: ahash, ...
     """
     if unknown := sorted(set(overrides) - _OVERRIDES):
         raise InvalidValue(f"a scheme has no field {unknown[0]!r}; it has: {', '.join(sorted(_OVERRIDES))}")

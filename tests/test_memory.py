@@ -1,0 +1,59 @@
+"""The memory of a run: bookkeeping for every document, texts for none."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+RUN = """
+import sys
+from neardup.adapters.cli import run
+from tests.peak import peak
+assert run(["dedupe", sys.argv[1], "-o", sys.argv[2], "--annotate-only", "--quiet", "--threads", "1", *sys.argv[3:]]) == 0
+print(peak())
+"""
+
+
+def peak_of(path: Path, *options: str) -> float:
+    """Bytes."""
+    command = [sys.executable, "-c", RUN, str(path), str(path.with_suffix(".out")), *options]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout.split()[-1]) * (1 << 20)
+
+
+def write(path: Path, count: int, size: int) -> Path:
+    """Documents of *size* words that have nothing to do with each other, of few different features."""
+    rng = random.Random(count)
+    vocabulary = [f"{number:x}" for number in range(256, 1280)]
+    with path.open("w") as file:
+        for number in range(count):
+            file.write(
+                json.dumps({"id": f"{number:08}", "text": " ".join(rng.choices(vocabulary, k=size))}) + "\n"
+            )
+    return path
+
+
+# Peak growth for one document, with its id, its fingerprint and what the sorts of the last stages need
+# for a moment. What is kept of a document from stage to stage is under 64 bytes beside id and fingerprint;
+# the temporaries are not there yet.
+LIMIT = 500
+
+
+def test_a_document_costs_its_bookkeeping_and_not_its_text(tmp_path: Path) -> None:
+    # Radius 0: no pairs, so that what grows is what is kept of each document.
+    small, large = (write(tmp_path / f"{count}.jsonl", count, 12) for count in (30_000, 150_000))
+    grown = (peak_of(large, "--radius", "0") - peak_of(small, "--radius", "0")) / 120_000
+    assert grown <= LIMIT, f"{grown:.0f} bytes a document"
+
+
+def test_longer_texts_cost_no_more(tmp_path: Path) -> None:
+    short, long = (write(tmp_path / f"{size}.jsonl", 6000, size) for size in (20, 400))
+    more = peak_of(long, "--radius", "0") - peak_of(short, "--radius", "0")
+    # 12 MB of text against 0.6: batches in flight may be larger, the collection is not held.
+    assert more < 40 << 20, f"{more / (1 << 20):.0f} MB"
