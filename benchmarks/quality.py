@@ -187,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--set", action="append", choices=list(TARGETS), help="only these collections")
     parser.add_argument("--setting", action="append", choices=list(SETTINGS), help="only these settings")
     parser.add_argument("--similarity", type=float, help="another similarity, for all of them")
+    parser.add_argument("--bits", type=int, help="another width of fingerprints, for all of them")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--images", action="store_true", help="score pictures as well")
     parser.add_argument("--reasons", action="store_true", help="how often each reason to accept is right")
@@ -199,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         choices = dict(SETTINGS[setting])
         if chosen.similarity is not None:
             choices["similarity"] = chosen.similarity
+        if chosen.bits is not None:
+            choices["scheme"] = nd.scheme("text", bits=chosen.bits)
         scores = {name: score(chosen.data, name, choices, chosen.threads) for name in chosen.set or TARGETS}
         judged = setting == next(iter(SETTINGS))
         print(table(setting, scores, judged=judged), flush=True)

@@ -61,8 +61,9 @@ from neardup.verify import (
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# Up to so many documents 128 bits tell them apart well enough; more need 256.
-NARROW: Final = 20_000
+# Up to so many documents 128 bits tell them apart well enough. Of 5,000 real ones, 256 bits propose a
+# ninth of the pairs, and the whole run takes 0.6 of the time.
+NARROW: Final = 2_000
 # The share of the pairs within the radius that the join must find when it need not find all.
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
