@@ -121,38 +121,95 @@ pub fn count_windows(text: &[u8], windows: usize, width: usize, seed: u64, ones:
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
 fn windows_in<const WORDS: usize>(text: &[u8], windows: usize, width: usize, seed: u64, ones: &mut [[u32; 64]]) {
+    let hashing = Hashing::new(width, seed);
+    match width {
+        ..=8 => windows_like::<WORDS, false>(text, windows, &hashing, ones),
+        _ => windows_like::<WORDS, true>(text, windows, &hashing, ones),
+    }
+}
+
+/// What hashing runs of one width takes.
+struct Hashing {
+    start: __m512i,
+    whole: __m512i,
+    last: __m512i,
+    width: usize,
+}
+
+impl Hashing {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    fn new(width: usize, seed: u64) -> Hashing {
+        Hashing {
+            start: _mm512_set1_epi64(seed.wrapping_add(GAMMA.wrapping_mul(width as u64)) as i64),
+            whole: window_shuffle(8),
+            last: window_shuffle(width.min(8)),
+            width,
+        }
+    }
+
+    /// The hashes of the eight runs that begin at *at* and behind it; LONG where they are of more than eight bytes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+    fn eight<const LONG: bool>(&self, text: &[u8], at: usize) -> __m512i {
+        let mut x = self.start;
+        if !LONG {
+            return finish(_mm512_xor_si512(x, eight_windows(text, at, self.last)));
+        }
+        let mut from = 0;
+        while self.width - from > 8 {
+            x = finish(_mm512_xor_si512(x, eight_windows(text, at + from, self.whole)));
+            from += 8;
+        }
+        finish(_mm512_xor_si512(x, eight_windows(text, at + self.width - 8, self.last)))
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+fn windows_like<const WORDS: usize, const LONG: bool>(
+    text: &[u8],
+    windows: usize,
+    hashing: &Hashing,
+    ones: &mut [[u32; 64]],
+) {
     let mut counters = [Counter::new(); WORDS];
-    let start = _mm512_set1_epi64(seed.wrapping_add(GAMMA.wrapping_mul(width as u64)) as i64);
-    let whole = window_shuffle(8);
-    let last = window_shuffle(width.min(8));
-    let last_from = width.saturating_sub(8);
+    let whole = windows / 8 * 8;
     let mut at = 0;
-    while at < windows {
-        let stop = windows.min(at + BLOCKS * 8);
+    while at < whole {
+        let stop = whole.min(at + BLOCKS * 8);
+        let mut bytes = [_mm512_setzero_si512(); WORDS];
         while at < stop {
-            let mut x = start;
-            let mut from = 0;
-            while width - from > 8 {
-                x = finish(_mm512_xor_si512(x, eight_windows(text, at + from, whole)));
-                from += 8;
-            }
-            let hash = finish(_mm512_xor_si512(x, eight_windows(text, at + last_from, last)));
-            let lanes = if stop - at >= 8 { 0xff } else { (1u8 << (stop - at)) - 1 };
-            counters[0].add(_mm512_maskz_mov_epi64(lanes, hash));
-            for (j, counter) in counters.iter_mut().enumerate().skip(1) {
-                let step = _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64);
-                let word = finish(_mm512_add_epi64(hash, step));
-                counter.add(_mm512_maskz_mov_epi64(lanes, word));
+            let hash = hashing.eight::<LONG>(text, at);
+            for j in 0..WORDS {
+                bytes[j] = _mm512_add_epi8(bytes[j], _mm512_popcnt_epi8(transposed(word(hash, j))));
             }
             at += 8;
         }
-        for counter in &mut counters {
+        for (counter, bytes) in counters.iter_mut().zip(bytes) {
+            counter.bytes = bytes;
             counter.flush();
+        }
+    }
+    if at < windows {
+        let lanes = (1u8 << (windows - at)) - 1;
+        let hash = hashing.eight::<LONG>(text, at);
+        for (j, counter) in counters.iter_mut().enumerate() {
+            counter.add(_mm512_maskz_mov_epi64(lanes, word(hash, j)));
         }
     }
     for (counter, ones) in counters.into_iter().zip(ones) {
         counter.finish(ones);
     }
+}
+
+/// Word *j* of the digests that begin with *hashes*.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq")]
+fn word(hashes: __m512i, j: usize) -> __m512i {
+    if j == 0 {
+        return hashes;
+    }
+    finish(_mm512_add_epi64(hashes, _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64)))
 }
 
 /// Features between two flushes of 32-bit sums of weights below 2^16.
