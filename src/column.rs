@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
+use crate::simd;
+
 /// A number that has the same bytes in memory and in a file on a little-endian machine.
 pub trait Number: Copy + Send + Sync + 'static {
     const SIZE: usize;
@@ -65,15 +67,10 @@ impl<T: Number> Default for Column<T> {
     }
 }
 
-/// Ask for a line of memory before it is needed.
+/// Ask for the line of memory of a value, if there is one, before it is needed.
 #[inline(always)]
 pub fn prefetch<T>(values: &[T], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if index < values.len() {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the address lies in the slice; a prefetch has no other effect.
-        unsafe { _mm_prefetch(values.as_ptr().add(index).cast(), _MM_HINT_T0) };
+    if let Some(value) = values.get(index) {
+        simd::prefetch(value);
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (values, index);
 }

@@ -8,11 +8,18 @@ use crate::mix::{FIRST, GAMMA, PADDING, SECOND};
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
 pub(super) fn finish(x: __m512i) -> __m512i {
-    let x = _mm512_xor_si512(x, _mm512_srli_epi64::<30>(x));
-    let x = _mm512_mullo_epi64(x, _mm512_set1_epi64(FIRST as i64));
-    let x = _mm512_xor_si512(x, _mm512_srli_epi64::<27>(x));
-    let x = _mm512_mullo_epi64(x, _mm512_set1_epi64(SECOND as i64));
-    _mm512_xor_si512(x, _mm512_srli_epi64::<31>(x))
+    finish_all([x])[0]
+}
+
+/// The same of several vectors, step by step: one alone would wait for its multiplications.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+pub(super) fn finish_all<const N: usize>(x: [__m512i; N]) -> [__m512i; N] {
+    let x = x.map(|x| _mm512_xor_si512(x, _mm512_srli_epi64::<30>(x)));
+    let x = x.map(|x| _mm512_mullo_epi64(x, _mm512_set1_epi64(FIRST as i64)));
+    let x = x.map(|x| _mm512_xor_si512(x, _mm512_srli_epi64::<27>(x)));
+    let x = x.map(|x| _mm512_mullo_epi64(x, _mm512_set1_epi64(SECOND as i64)));
+    x.map(|x| _mm512_xor_si512(x, _mm512_srli_epi64::<31>(x)))
 }
 
 /// `mix::words` with *step* = STREAM * j.
@@ -59,71 +66,113 @@ pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mu
     let farthest = ends.iter().fold(0, |farthest, end| farthest.max(*end)) as usize;
     assert!(text.len() >= farthest + PADDING, "parts stand in a padded text");
     let begins = Begins::new(seed);
-    let (starts, last_starts) = starts.as_chunks::<8>();
-    let (ends, last_ends) = ends.as_chunks::<8>();
-    let (hashes, last_hashes) = out.as_chunks_mut::<8>();
-    for ((starts, ends), hashes) in starts.iter().zip(ends).zip(hashes) {
-        *hashes = eight_hashes(text, starts, ends, &begins);
+    let (many_starts, few_starts) = starts.as_chunks::<{ 8 * GROUPS }>();
+    let (many_ends, few_ends) = ends.as_chunks::<{ 8 * GROUPS }>();
+    let (many_hashes, few_hashes) = out.as_chunks_mut::<{ 8 * GROUPS }>();
+    for ((starts, ends), hashes) in many_starts.iter().zip(many_ends).zip(many_hashes) {
+        let groups = groups_of::<GROUPS>(starts, ends);
+        match near_hashes(text, &groups, &begins) {
+            Some(found) => store(found, hashes),
+            None => store(groups.map(|group| far_hashes(text, &group, &begins)), hashes),
+        }
     }
-    if let (Some(start), Some(end)) = (last_starts.first(), last_ends.first()) {
-        let (mut starts, mut ends) = ([*start; 8], [*end; 8]);
-        starts[..last_starts.len()].copy_from_slice(last_starts);
-        ends[..last_ends.len()].copy_from_slice(last_ends);
-        let hashes = eight_hashes(text, &starts, &ends, &begins);
-        last_hashes.copy_from_slice(&hashes[..last_hashes.len()]);
+    for ((starts, ends), hashes) in few_starts.chunks(8).zip(few_ends.chunks(8)).zip(few_hashes.chunks_mut(8)) {
+        let (mut eight_starts, mut eight_ends) = ([starts[0]; 8], [ends[0]; 8]);
+        eight_starts[..starts.len()].copy_from_slice(starts);
+        eight_ends[..ends.len()].copy_from_slice(ends);
+        let groups = groups_of::<1>(&eight_starts, &eight_ends);
+        let found = near_hashes(text, &groups, &begins);
+        let found = found.unwrap_or_else(|| groups.map(|group| far_hashes(text, &group, &begins)));
+        let mut eight = [0; 8];
+        store(found, &mut eight);
+        hashes.copy_from_slice(&eight[..hashes.len()]);
     }
 }
 
-/// The hashes of eight parts of a text that is padded behind each of them.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn eight_hashes(text: &[u8], starts: &[u32; 8], ends: &[u32; 8], begins: &Begins) -> [u64; 8] {
-    let first = starts[0] as usize;
-    let base = _mm256_set1_epi32(starts[0] as i32);
-    // SAFETY: eight offsets are 32 bytes.
-    let (starts, ends) =
-        unsafe { (_mm256_loadu_si256(starts.as_ptr().cast()), _mm256_loadu_si256(ends.as_ptr().cast())) };
-    let (near_starts, near_ends) = (_mm256_sub_epi32(starts, base), _mm256_sub_epi32(ends, base));
-    let lengths = _mm256_sub_epi32(ends, starts);
-    // Most are short and near each other: no longer than 15, and within 63 bytes.
-    let largest = _mm256_max_epu32(near_ends, _mm256_slli_epi32::<2>(lengths));
-    let hashes = if _mm256_cmpgt_epu32_mask(largest, _mm256_set1_epi32(63)) == 0 {
-        let block = &text[first..first + 64];
-        // SAFETY: the slice is 64 bytes.
-        let block = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
-        near_hashes(block, near_starts, near_ends, lengths, begins)
-    } else {
-        assert!(_mm256_cmpgt_epu32_mask(starts, ends) == 0, "a part begins before it ends");
-        let (start, end) = (_mm512_cvtepu32_epi64(starts), _mm512_cvtepu32_epi64(ends));
-        far_hashes(text, start, end, begins)
-    };
-    let mut out = [0; 8];
-    // SAFETY: eight hashes are 64 bytes.
-    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), hashes) };
-    out
+/// So many groups of eight parts are hashed side by side.
+const GROUPS: usize = 2;
+
+/// Eight parts: where they begin and end.
+#[derive(Clone, Copy)]
+struct Group {
+    first: u32,
+    starts: __m256i,
+    ends: __m256i,
 }
 
-/// Of parts that all stand in one block and have up to 15 bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn groups_of<const N: usize>(starts: &[u32], ends: &[u32]) -> [Group; N] {
+    let (starts, ends) = (starts.as_chunks::<8>().0, ends.as_chunks::<8>().0);
+    std::array::from_fn(|k| {
+        // SAFETY: eight offsets are 32 bytes.
+        unsafe {
+            Group {
+                first: starts[k][0],
+                starts: _mm256_loadu_si256(starts[k].as_ptr().cast()),
+                ends: _mm256_loadu_si256(ends[k].as_ptr().cast()),
+            }
+        }
+    })
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store<const N: usize>(hashes: [__m512i; N], out: &mut [u64]) {
+    for (hashes, out) in hashes.into_iter().zip(out.as_chunks_mut::<8>().0) {
+        // SAFETY: eight hashes are 64 bytes.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), hashes) };
+    }
+}
+
+/// Of parts that are short and near each other, as most are: no longer than 15 bytes, and those of
+/// a group within 63. None where they are not.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn near_hashes(block: __m512i, starts: __m256i, ends: __m256i, lengths: __m256i, begins: &Begins) -> __m512i {
+fn near_hashes<const N: usize>(text: &[u8], groups: &[Group; N], begins: &Begins) -> Option<[__m512i; N]> {
     let eight = _mm256_set1_epi32(8);
-    let length = _mm512_cvtepu32_epi64(lengths);
-    let mut x = _mm512_permutex2var_epi64(begins.short[0], length, begins.short[1]);
-    let longer = _mm256_cmpgt_epu32_mask(lengths, eight);
-    if longer != 0 {
-        let next = eight_bytes(block, _mm512_cvtepu32_epi64(starts));
-        x = _mm512_mask_mov_epi64(x, longer, finish(_mm512_xor_si512(x, next)));
+    let lengths = groups.map(|group| _mm256_sub_epi32(group.ends, group.starts));
+    let bases = groups.map(|group| _mm256_set1_epi32(group.first as i32));
+    let ends: [__m256i; N] = std::array::from_fn(|k| _mm256_sub_epi32(groups[k].ends, bases[k]));
+    let mut largest = _mm256_setzero_si256();
+    let mut longest = _mm256_setzero_si256();
+    for k in 0..N {
+        longest = _mm256_max_epu32(longest, lengths[k]);
+        largest = _mm256_max_epu32(largest, ends[k]);
     }
-    let last = _mm256_sub_epi32(ends, _mm256_min_epu32(lengths, eight));
-    let last = eight_bytes(block, _mm512_cvtepu32_epi64(last));
-    let mask = _mm512_permutex2var_epi64(begins.masks, length, _mm512_set1_epi64(-1));
-    finish(_mm512_xor_si512(x, _mm512_and_si512(last, mask)))
+    largest = _mm256_max_epu32(largest, _mm256_slli_epi32::<2>(longest));
+    if _mm256_cmpgt_epu32_mask(largest, _mm256_set1_epi32(63)) != 0 {
+        return None;
+    }
+    let blocks = groups.map(|group| {
+        let block = &text[group.first as usize..group.first as usize + 64];
+        // SAFETY: the slice is 64 bytes.
+        unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
+    });
+    let length = lengths.map(|lengths| _mm512_cvtepu32_epi64(lengths));
+    let mut x = length.map(|length| _mm512_permutex2var_epi64(begins.short[0], length, begins.short[1]));
+    if _mm256_cmpgt_epu32_mask(longest, eight) != 0 {
+        let next = finish_all::<N>(std::array::from_fn(|k| {
+            let starts = _mm256_sub_epi32(groups[k].starts, bases[k]);
+            _mm512_xor_si512(x[k], eight_bytes(blocks[k], _mm512_cvtepu32_epi64(starts)))
+        }));
+        for k in 0..N {
+            x[k] = _mm512_mask_mov_epi64(x[k], _mm256_cmpgt_epu32_mask(lengths[k], eight), next[k]);
+        }
+    }
+    Some(finish_all::<N>(std::array::from_fn(|k| {
+        let last = _mm256_sub_epi32(ends[k], _mm256_min_epu32(lengths[k], eight));
+        let last = eight_bytes(blocks[k], _mm512_cvtepu32_epi64(last));
+        let mask = _mm512_permutex2var_epi64(begins.masks, length[k], _mm512_set1_epi64(-1));
+        _mm512_xor_si512(x[k], _mm512_and_si512(last, mask))
+    })))
 }
 
 /// Of parts anywhere, of any length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn far_hashes(text: &[u8], start: __m512i, end: __m512i, begins: &Begins) -> __m512i {
+fn far_hashes(text: &[u8], group: &Group, begins: &Begins) -> __m512i {
+    assert!(_mm256_cmpgt_epu32_mask(group.starts, group.ends) == 0, "a part begins before it ends");
+    let (start, end) = (_mm512_cvtepu32_epi64(group.starts), _mm512_cvtepu32_epi64(group.ends));
     let eight = _mm512_set1_epi64(8);
     let read = |lanes: __mmask8, at: __m512i| {
         // SAFETY: eight bytes from within a part are within the padded text.

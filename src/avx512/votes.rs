@@ -172,29 +172,38 @@ fn windows_like<const WORDS: usize, const LONG: bool>(
     hashing: &Hashing,
     ones: &mut [[u32; 64]],
 ) {
-    let mut counters = [Counter::new(); WORDS];
-    let whole = windows / 8 * 8;
+    let mut ladders = [Ladder::new(); WORDS];
     let mut at = 0;
-    while at < whole {
-        let stop = whole.min(at + BLOCKS * 8);
-        let mut bytes = [_mm512_setzero_si512(); WORDS];
+    while windows - at >= 64 {
+        let stop = at + (windows - at).min(BLOCKS * 64) / 64 * 64;
         while at < stop {
-            let hash = hashing.eight::<LONG>(text, at);
-            for j in 0..WORDS {
-                bytes[j] = _mm512_add_epi8(bytes[j], _mm512_popcnt_epi8(transposed(word(hash, j))));
+            let mut hashes = [_mm512_setzero_si512(); 8];
+            for (k, eight) in hashes.iter_mut().enumerate() {
+                *eight = hashing.eight::<LONG>(text, at + 8 * k);
             }
-            at += 8;
+            for (j, ladder) in ladders.iter_mut().enumerate() {
+                ladder.add(word(hashes, j));
+            }
+            at += 64;
         }
-        for (counter, bytes) in counters.iter_mut().zip(bytes) {
-            counter.bytes = bytes;
-            counter.flush();
+        ladders.iter_mut().for_each(|ladder| ladder.flush());
+    }
+    let mut counters = [Counter::new(); WORDS];
+    for (counter, ladder) in counters.iter_mut().zip(ladders) {
+        *counter = ladder.finish();
+    }
+    while windows - at >= 8 {
+        let hash = hashing.eight::<LONG>(text, at);
+        for (j, counter) in counters.iter_mut().enumerate() {
+            counter.add(word([hash], j)[0]);
         }
+        at += 8;
     }
     if at < windows {
         let lanes = (1u8 << (windows - at)) - 1;
         let hash = hashing.eight::<LONG>(text, at);
         for (j, counter) in counters.iter_mut().enumerate() {
-            counter.add(_mm512_maskz_mov_epi64(lanes, word(hash, j)));
+            counter.add(_mm512_maskz_mov_epi64(lanes, word([hash], j)[0]));
         }
     }
     for (counter, ones) in counters.into_iter().zip(ones) {
@@ -205,11 +214,75 @@ fn windows_like<const WORDS: usize, const LONG: bool>(
 /// Word *j* of the digests that begin with *hashes*.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq")]
-fn word(hashes: __m512i, j: usize) -> __m512i {
-    if j == 0 {
-        return hashes;
+fn word<const N: usize>(mut hashes: [__m512i; N], j: usize) -> [__m512i; N] {
+    if j > 0 {
+        let step = _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64);
+        for hash in &mut hashes {
+            *hash = finish(_mm512_add_epi64(*hash, step));
+        }
     }
-    finish(_mm512_add_epi64(hashes, _mm512_set1_epi64(STREAM.wrapping_mul(j as u64) as i64)))
+    hashes
+}
+
+/// Sums of bits in binary, a vector a digit, so that bytes are counted only for every eighth vector.
+#[derive(Clone, Copy)]
+struct Ladder {
+    digits: [__m512i; 3],
+    eights: __m512i,
+    sums: [__m512i; 4],
+}
+
+impl Ladder {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn new() -> Ladder {
+        let zero = _mm512_setzero_si512();
+        Ladder { digits: [zero; 3], eights: zero, sums: [zero; 4] }
+    }
+
+    /// Count the bits of 64 hashes; at most `BLOCKS` times between two flushes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn add(&mut self, hashes: [__m512i; 8]) {
+        let [a, b, c, d, e, f, g, h] = hashes;
+        let [mut ones, mut twos, mut fours] = self.digits;
+        let two = [carry(&mut ones, a, b), carry(&mut ones, c, d), carry(&mut ones, e, f), carry(&mut ones, g, h)];
+        let four = [carry(&mut twos, two[0], two[1]), carry(&mut twos, two[2], two[3])];
+        let eight = carry(&mut fours, four[0], four[1]);
+        self.digits = [ones, twos, fours];
+        self.eights = _mm512_add_epi8(self.eights, _mm512_popcnt_epi8(transposed(eight)));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn flush(&mut self) {
+        let mut counter = Counter { bytes: self.eights, sums: [_mm512_setzero_si512(); 4] };
+        counter.flush();
+        for (sum, part) in self.sums.iter_mut().zip(counter.sums) {
+            *sum = _mm512_add_epi32(*sum, _mm512_slli_epi32::<3>(part));
+        }
+        self.eights = _mm512_setzero_si512();
+    }
+
+    /// The same in plain numbers. Its bytes have room for 24 more vectors.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512bitalg,gfni")]
+    fn finish(self) -> Counter {
+        let mut counter = Counter { bytes: _mm512_setzero_si512(), sums: self.sums };
+        for (digit, times) in self.digits.into_iter().zip([1, 2, 4]) {
+            (0..times).for_each(|_| counter.add(digit));
+        }
+        counter
+    }
+}
+
+/// Add the bits of *one* and *other* to those of *sum*; what is carried.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn carry(sum: &mut __m512i, one: __m512i, other: __m512i) -> __m512i {
+    let most = _mm512_ternarylogic_epi64::<0xe8>(*sum, one, other);
+    *sum = _mm512_ternarylogic_epi64::<0x96>(*sum, one, other);
+    most
 }
 
 /// Features between two flushes of 32-bit sums of weights below 2^16.

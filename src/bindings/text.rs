@@ -194,8 +194,11 @@ impl NativeRecipe {
             let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
             let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
             parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
-                for ((text, print), valid) in texts.iter().zip(prints.chunks_mut(words)).zip(valid) {
-                    if let Some(text) = text {
+                for (at, (print, valid)) in prints.chunks_mut(words).zip(valid).enumerate() {
+                    if let Some(Some(next)) = texts.get(at + 1) {
+                        next.prefetch();
+                    }
+                    if let Some(text) = &texts[at] {
                         *valid = recipe.fingerprint(&text.get(), scratch, print);
                     }
                 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::{InvalidType, InvalidValue};
+use crate::simd;
 
 /// Texts as the core reads them, and what keeps them alive. None stands for a null.
 pub struct Texts<'a> {
@@ -25,6 +26,15 @@ impl Text<'_> {
             Text::Valid(text) => text.len(),
             Text::Unchecked(bytes) => bytes.len(),
         }
+    }
+
+    /// Ask for its memory, as much of it as is worth having before it is needed.
+    pub fn prefetch(&self) {
+        let bytes = match self {
+            Text::Valid(text) => text.as_bytes(),
+            Text::Unchecked(bytes) => bytes,
+        };
+        bytes.iter().step_by(64).take(64).for_each(simd::prefetch);
     }
 
     /// The text; what a file calls UTF-8 and is not becomes U+FFFD.
