@@ -39,6 +39,12 @@ impl Avx512 {
         unsafe { votes::count_windows(text, windows, width, seed, ones) }
     }
 
+    /// See `votes::count_parts`; false, with nothing done, for an uncommon number of words.
+    pub fn count_parts(self, text: &[u8], starts: &[u32], ends: &[u32], seed: u64, ones: &mut [[u32; 64]]) -> bool {
+        // SAFETY: as in `count`.
+        unsafe { votes::count_parts(text, starts, ends, seed, ones) }
+    }
+
     /// See `votes::weigh`; false, with nothing done, where a weight has more than 16 bits.
     pub fn weigh(self, hashes: &[u64], weights: &[u32], ones: &mut [u64; 64]) -> bool {
         // SAFETY: as in `count`.

@@ -375,12 +375,26 @@ impl Recipe {
     fn vote_all(&self, scratch: &mut Scratch, out: &mut [u64]) {
         scratch.ones.clear();
         scratch.ones.resize(self.words(), [0; 64]);
-        let ones = &mut scratch.ones;
-        self.hashed(&scratch.text, &scratch.parts, &mut scratch.digests, |count, words| {
-            for (ones, words) in ones.iter_mut().zip(words.chunks_exact(BATCH)) {
-                votes::count(&words[..count], ones);
+        let (ones, text, parts) = (&mut scratch.ones, &scratch.text, &scratch.parts);
+        if self.hash == Hash::Mix {
+            for (kind, range) in &parts.kinds {
+                let (starts, ends) = (&parts.starts[range.clone()], &parts.ends[range.clone()]);
+                votes::count_parts(text, starts, ends, seed_of(*kind), ones);
             }
-        });
+            if let Some((kind, n)) = parts.spans {
+                let total = parts.edges.len() - n;
+                votes::count_parts(text, &parts.edges[..total], &parts.edges[n..], seed_of(kind), ones);
+            }
+            if let Some(windows) = &parts.windows {
+                votes::count_windows(text, windows.count, windows.width, seed_of(windows.kind), ones);
+            }
+        } else {
+            self.hashed(text, parts, &mut scratch.digests, |count, words| {
+                for (ones, words) in ones.iter_mut().zip(words.chunks_exact(BATCH)) {
+                    votes::count(&words[..count], ones);
+                }
+            });
+        }
         votes::decide_counts(ones, scratch.parts.count(), self.tie_gives_one, self.bits, out);
     }
 

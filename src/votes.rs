@@ -76,6 +76,22 @@ pub fn count_windows(text: &[u8], windows: usize, width: usize, seed: u64, ones:
     }
 }
 
+/// The same of the parts `text[starts[i]..ends[i]]`.
+pub fn count_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, ones: &mut [[u32; 64]]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force()
+        && cpu.count_parts(text, starts, ends, seed, ones)
+    {
+        return;
+    }
+    let mut hashes = [0; BATCH];
+    for (starts, ends) in starts.chunks(BATCH).zip(ends.chunks(BATCH)) {
+        let hashes = &mut hashes[..starts.len()];
+        mix::hash_parts(text, starts, ends, seed, hashes);
+        count_words(hashes, ones);
+    }
+}
+
 /// Add to *ones* how many of *hashes* and of the words that follow from them have each bit.
 pub fn count_words(hashes: &[u64], ones: &mut [[u32; 64]]) {
     let mut further = [0; BATCH];

@@ -62,35 +62,77 @@ pub(super) fn eight_windows(text: &[u8], at: usize, shuffle: __m512i) -> __m512i
 /// The hashes of the parts `text[starts[i]..ends[i]]`, one after the other into *out*.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
-    assert!(starts.len() == out.len() && ends.len() == out.len(), "a start and an end per hash");
-    let farthest = ends.iter().fold(0, |farthest, end| farthest.max(*end)) as usize;
-    assert!(text.len() >= farthest + PADDING, "parts stand in a padded text");
-    let begins = Begins::new(seed);
-    let (many_starts, few_starts) = starts.as_chunks::<{ 8 * GROUPS }>();
-    let (many_ends, few_ends) = ends.as_chunks::<{ 8 * GROUPS }>();
-    let (many_hashes, few_hashes) = out.as_chunks_mut::<{ 8 * GROUPS }>();
-    for ((starts, ends), hashes) in many_starts.iter().zip(many_ends).zip(many_hashes) {
-        let groups = groups_of::<GROUPS>(starts, ends);
-        match near_hashes(text, &groups, &begins) {
-            Some(found) => store(found, hashes),
-            None => store(groups.map(|group| far_hashes(text, &group, &begins)), hashes),
-        }
+    assert!(starts.len() == out.len(), "a part per hash");
+    let parts = PaddedParts::new(text, starts, ends, seed);
+    let (many, few) = out.as_chunks_mut::<16>();
+    for (block, hashes) in many.iter_mut().enumerate() {
+        store(parts.hashes::<2>(16 * block), hashes);
     }
-    for ((starts, ends), hashes) in few_starts.chunks(8).zip(few_ends.chunks(8)).zip(few_hashes.chunks_mut(8)) {
-        let (mut eight_starts, mut eight_ends) = ([starts[0]; 8], [ends[0]; 8]);
-        eight_starts[..starts.len()].copy_from_slice(starts);
-        eight_ends[..ends.len()].copy_from_slice(ends);
-        let groups = groups_of::<1>(&eight_starts, &eight_ends);
-        let found = near_hashes(text, &groups, &begins);
-        let found = found.unwrap_or_else(|| groups.map(|group| far_hashes(text, &group, &begins)));
+    for (block, hashes) in few.chunks_mut(8).enumerate() {
         let mut eight = [0; 8];
-        store(found, &mut eight);
+        store([parts.some_hashes(16 * many.len() + 8 * block)], &mut eight);
         hashes.copy_from_slice(&eight[..hashes.len()]);
     }
 }
 
-/// So many groups of eight parts are hashed side by side.
-const GROUPS: usize = 2;
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store<const N: usize>(hashes: [__m512i; N], out: &mut [u64]) {
+    for (hashes, out) in hashes.into_iter().zip(out.as_chunks_mut::<8>().0) {
+        // SAFETY: eight hashes are 64 bytes.
+        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), hashes) };
+    }
+}
+
+/// Parts of a text that has room behind each of them, and what hashing them takes.
+pub(super) struct PaddedParts<'a> {
+    text: &'a [u8],
+    starts: &'a [u32],
+    ends: &'a [u32],
+    begins: Begins,
+}
+
+impl<'a> PaddedParts<'a> {
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+    pub(super) fn new(text: &'a [u8], starts: &'a [u32], ends: &'a [u32], seed: u64) -> PaddedParts<'a> {
+        assert!(starts.len() == ends.len(), "a start and an end per part");
+        let farthest = ends.iter().fold(0, |farthest, end| farthest.max(*end)) as usize;
+        assert!(text.len() >= farthest + PADDING, "parts stand in a padded text");
+        PaddedParts { text, starts, ends, begins: Begins::new(seed) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// The hashes of N groups of eight parts from *at* on, all of which exist.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+    pub(super) fn hashes<const N: usize>(&self, at: usize) -> [__m512i; N] {
+        self.of_groups(groups_of(&self.starts[at..at + 8 * N], &self.ends[at..at + 8 * N]))
+    }
+
+    /// The hashes of up to eight parts from *at* on, and anything behind them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+    pub(super) fn some_hashes(&self, at: usize) -> __m512i {
+        let count = (self.starts.len() - at).min(8);
+        let (mut starts, mut ends) = ([self.starts[at]; 8], [self.ends[at]; 8]);
+        starts[..count].copy_from_slice(&self.starts[at..at + count]);
+        ends[..count].copy_from_slice(&self.ends[at..at + count]);
+        self.of_groups(groups_of::<1>(&starts, &ends))[0]
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+    fn of_groups<const N: usize>(&self, groups: [Group; N]) -> [__m512i; N] {
+        match near_hashes(self.text, &groups, &self.begins) {
+            Some(hashes) => hashes,
+            None => groups.map(|group| far_hashes(self.text, &group, &self.begins)),
+        }
+    }
+}
 
 /// Eight parts: where they begin and end.
 #[derive(Clone, Copy)]
@@ -114,15 +156,6 @@ fn groups_of<const N: usize>(starts: &[u32], ends: &[u32]) -> [Group; N] {
             }
         }
     })
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn store<const N: usize>(hashes: [__m512i; N], out: &mut [u64]) {
-    for (hashes, out) in hashes.into_iter().zip(out.as_chunks_mut::<8>().0) {
-        // SAFETY: eight hashes are 64 bytes.
-        unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), hashes) };
-    }
 }
 
 /// Of parts that are short and near each other, as most are: no longer than 15 bytes, and those of

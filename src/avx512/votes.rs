@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::hash::{eight_windows, finish, window_shuffle};
+use super::hash::{PaddedParts, eight_windows, finish, window_shuffle};
 use crate::mix::{GAMMA, PADDING, STREAM};
 
 /// Blocks of eight hashes between two flushes of byte-wide counters.
@@ -172,15 +172,50 @@ fn windows_like<const WORDS: usize, const LONG: bool>(
     hashing: &Hashing,
     ones: &mut [[u32; 64]],
 ) {
+    let eight = |at| hashing.eight::<LONG>(text, at);
+    let all = |at| std::array::from_fn(|k| hashing.eight::<LONG>(text, at + 8 * k));
+    tally::<WORDS>(windows, ones, all, eight);
+}
+
+/// Add to *ones* how many of the hashes of the parts `text[starts[i]..ends[i]]` have each bit; as
+/// `count_windows`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+pub fn count_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, ones: &mut [[u32; 64]]) -> bool {
+    let parts = PaddedParts::new(text, starts, ends, seed);
+    match ones.len() {
+        1 => parts_in::<1>(&parts, ones),
+        2 => parts_in::<2>(&parts, ones),
+        4 => parts_in::<4>(&parts, ones),
+        _ => return false,
+    }
+    true
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+fn parts_in<const WORDS: usize>(parts: &PaddedParts, ones: &mut [[u32; 64]]) {
+    let all = |at: usize| {
+        let [[a, b], [c, d], [e, f], [g, h]] = std::array::from_fn(|k| parts.hashes::<2>(at + 16 * k));
+        [a, b, c, d, e, f, g, h]
+    };
+    tally::<WORDS>(parts.len(), ones, all, |at| parts.some_hashes(at));
+}
+
+/// Add to *ones* the votes of *count* hashes, which come 64 at a time and, the last ones, eight
+/// at a time, whatever then stands behind them.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
+fn tally<const WORDS: usize>(
+    count: usize,
+    ones: &mut [[u32; 64]],
+    all: impl Fn(usize) -> [__m512i; 8],
+    eight: impl Fn(usize) -> __m512i,
+) {
     let mut ladders = [Ladder::new(); WORDS];
     let mut at = 0;
-    while windows - at >= 64 {
-        let stop = at + (windows - at).min(BLOCKS * 64) / 64 * 64;
+    while count - at >= 64 {
+        let stop = at + (count - at).min(BLOCKS * 64) / 64 * 64;
         while at < stop {
-            let mut hashes = [_mm512_setzero_si512(); 8];
-            for (k, eight) in hashes.iter_mut().enumerate() {
-                *eight = hashing.eight::<LONG>(text, at + 8 * k);
-            }
+            let hashes = all(at);
             for (j, ladder) in ladders.iter_mut().enumerate() {
                 ladder.add(word(hashes, j));
             }
@@ -188,23 +223,14 @@ fn windows_like<const WORDS: usize, const LONG: bool>(
         }
         ladders.iter_mut().for_each(|ladder| ladder.flush());
     }
-    let mut counters = [Counter::new(); WORDS];
-    for (counter, ladder) in counters.iter_mut().zip(ladders) {
-        *counter = ladder.finish();
-    }
-    while windows - at >= 8 {
-        let hash = hashing.eight::<LONG>(text, at);
-        for (j, counter) in counters.iter_mut().enumerate() {
-            counter.add(word([hash], j)[0]);
-        }
-        at += 8;
-    }
-    if at < windows {
-        let lanes = (1u8 << (windows - at)) - 1;
-        let hash = hashing.eight::<LONG>(text, at);
+    let mut counters = ladders.map(|ladder| ladder.finish());
+    while at < count {
+        let lanes = if count - at < 8 { (1 << (count - at)) - 1 } else { 0xff };
+        let hash = eight(at);
         for (j, counter) in counters.iter_mut().enumerate() {
             counter.add(_mm512_maskz_mov_epi64(lanes, word([hash], j)[0]));
         }
+        at += 8;
     }
     for (counter, ones) in counters.into_iter().zip(ones) {
         counter.finish(ones);
