@@ -41,15 +41,8 @@ impl State {
 /// that is not ASCII ends the run, and nothing needs to be valid.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
-    match rules {
-        Rules::Text => blocks::<{ Rules::Text as u8 }>(text, tables, state, out),
-        Rules::WordChars => blocks::<{ Rules::WordChars as u8 }>(text, tables, state, out),
-        Rules::Lower => blocks::<{ Rules::Lower as u8 }>(text, tables, state, out),
-    }
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-fn blocks<const RULES: u8>(text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
+    let gaps = if rules == Rules::Text { u64::MAX } else { 0 };
+    let others_stay = if rules == Rules::Lower { u64::MAX } else { 0 };
     let space = _mm512_set1_epi8(b' ' as i8);
     out.reserve(text.len() - state.at + 64);
     let mut in_word = u64::from(state.in_word);
@@ -83,20 +76,16 @@ fn blocks<const RULES: u8>(text: &[u8], tables: Option<&Tables>, state: &mut Sta
             word = (word | found.word) & keep;
         }
         let was_in_word = in_word;
-        if RULES == Rules::Text as u8 {
-            let gap = !word & (word << 1 | in_word);
-            keep &= word | gap;
-            new = _mm512_mask_mov_epi8(new, gap, space);
-            in_word = word >> (size - 1) & 1;
-        } else if RULES == Rules::WordChars as u8 {
-            keep &= word;
-        }
-        high |= above & if RULES == Rules::Lower as u8 { keep } else { word };
+        let gap = !word & (word << 1 | in_word) & gaps;
+        let kept = keep & (word | gap | others_stay);
+        new = _mm512_mask_mov_epi8(new, gap, space);
+        in_word = word >> (size - 1) & 1;
+        high |= above & kept & !gap;
         state.before = (at, written, was_in_word != 0);
         // SAFETY: at most `size` bytes are kept of as many read, and there was room for all
         // that was left to read and 64 more.
-        unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(keep, new)) };
-        written += keep.count_ones() as usize;
+        unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(kept, new)) };
+        written += kept.count_ones() as usize;
         at += size;
     }
     // SAFETY: the bytes up to here were written above.
