@@ -49,6 +49,7 @@ pub fn stars<const W: usize>(
         cancel: job.cancel,
         budget: job.budget.min(count.saturating_mul(16).saturating_add(1 << 20)),
         scratch: job.scratch,
+        aside: job.aside,
         held: AtomicUsize::new(0),
     };
     // A quadratic plan is only worth its while when the walk itself would be as dear.
@@ -270,6 +271,7 @@ fn first_within<const W: usize>(
         cancel: job.cancel,
         budget,
         scratch: job.scratch,
+        aside: job.aside,
         held: AtomicUsize::new(0),
     };
     match crate::join::cross_join(centers, items, &plan, &bounded) {

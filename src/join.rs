@@ -40,14 +40,16 @@ pub struct Job<'a> {
     pub cancel: &'a Cancel,
     /// At most this many pairs are kept.
     pub budget: usize,
-    /// At most this many bytes for moving rows.
+    /// About so many bytes for moving rows.
     pub scratch: usize,
+    /// Distinct rows are kept aside for the later tables, unless all rows take more bytes than this.
+    pub aside: usize,
     pub held: AtomicUsize,
 }
 
 impl<'a> Job<'a> {
     pub fn new(radius: u32, threads: usize, cancel: &'a Cancel) -> Job<'a> {
-        Job { radius, threads, cancel, budget: usize::MAX, scratch: 1 << 30, held: AtomicUsize::new(0) }
+        Job { radius, threads, cancel, budget: usize::MAX, scratch: 1 << 30, aside: 3 << 30, held: AtomicUsize::new(0) }
     }
 
     fn check(&self) -> Result<(), Stop> {
@@ -66,9 +68,20 @@ const PART: usize = 256 << 10;
 const MAX_PARTS: usize = 2048;
 /// Larger buckets are joined anew on their other bits.
 const GIANT: usize = 16384;
-/// Rows are collapsed first unless they take more bytes than this.
-const COLLAPSE: usize = 3 << 30;
+/// Buckets of rows that were not made distinct before are made so from this size on.
+const CROWD: usize = 64;
 const LINE: usize = 8;
+
+/// What is known of equal rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Equal {
+    /// There are none.
+    None,
+    /// They are to be collapsed, and the distinct rows put aside.
+    Aside,
+    /// They are met in every table.
+    Met,
+}
 
 struct Table<const W: usize> {
     key: Key,
@@ -94,16 +107,19 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
     }
     let tables = tables_of::<W>(plan);
     let mut found = Found { pairs: Vec::new(), repeated: Vec::new() };
-    let collapse = size_of_val(rows) <= COLLAPSE;
+    // Rows too many to be held twice stay as they are: then every table meets equal ones, and only
+    // crowded buckets are made distinct. Pairs may come up more than once; `numbered` tells.
+    let collapse = size_of_val(rows) <= job.aside;
+    let (first, later) = if collapse { (Equal::Aside, Equal::None) } else { (Equal::Met, Equal::Met) };
     let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
     let mut scratch = Vec::new();
-    let workers = run_table(&chunks(&[rows], job.threads), &tables, 0, collapse, &mut scratch, job)?;
+    let workers = run_table(&chunks(&[rows], job.threads), &tables, 0, first, &mut scratch, job)?;
     for worker in workers {
         gather(worker, &mut found, &mut uniques, &tables, job)?;
     }
     let slices: Vec<&[[u64; W]]> = if collapse { uniques.iter().map(|chunk| &chunk[..]).collect() } else { vec![rows] };
     let total: usize = slices.iter().map(|slice| size_of_val(*slice)).sum();
-    if job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
+    if collapse && job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
         // Many tables of few rows: each thread takes whole tables.
         drop(scratch);
         let workers = share(job.threads, tables.len() - 1, Worker::<W>::default, |worker, table| {
@@ -119,7 +135,7 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
         }
     } else {
         for table in 1..tables.len() {
-            for worker in run_table(&chunks(&slices, job.threads), &tables, table, false, &mut scratch, job)? {
+            for worker in run_table(&chunks(&slices, job.threads), &tables, table, later, &mut scratch, job)? {
                 gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
             }
         }
@@ -429,7 +445,7 @@ fn run_table<const W: usize>(
     chunks: &[&[[u64; W]]],
     tables: &[Table<W>],
     number: usize,
-    collapse: bool,
+    equal: Equal,
     scratch: &mut Vec<[u64; W]>,
     job: &Job<'_>,
 ) -> Result<Vec<Worker<W>>, Stop> {
@@ -440,7 +456,8 @@ fn run_table<const W: usize>(
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..shape.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
     // Half of the rows, where they are very many: each range is another pass over the input.
-    let scratch_bytes = job.scratch.max((total * size_of::<[u64; W]>() / 2).min(4 << 30));
+    let half = if total > 1 << 27 { (total * size_of::<[u64; W]>() / 2).min(4 << 30) } else { 0 };
+    let scratch_bytes = job.scratch.max(half);
     let limit = (scratch_bytes / size_of::<[u64; W]>()).max(1);
     let mut workers: Vec<Worker<W>> = Vec::new();
     let mut first = 0;
@@ -455,7 +472,7 @@ fn run_table<const W: usize>(
         let scratch = &scratch[..];
         let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
             let own = pieces_of(scratch, &pieces, first + task);
-            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, &shape, collapse, job).err());
+            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, &shape, equal, job).err());
         });
         workers.extend(more);
         first = last;
@@ -496,7 +513,7 @@ fn table_alone<const W: usize>(
         start += slice.len();
     }
     for part in 0..shape.parts {
-        worker.part(&pieces_of(scratch, &pieces, part), tables, number, &shape, false, job)?;
+        worker.part(&pieces_of(scratch, &pieces, part), tables, number, &shape, Equal::None, job)?;
     }
     Ok(())
 }
@@ -645,7 +662,7 @@ impl<const W: usize> Worker<W> {
         tables: &[Table<W>],
         number: usize,
         shape: &Shape,
-        collapse: bool,
+        equal: Equal,
         job: &Job<'_>,
     ) -> Result<(), Stop> {
         job.check()?;
@@ -653,8 +670,10 @@ impl<const W: usize> Worker<W> {
             return Ok(());
         }
         self.buckets.fill(pieces, &tables[number].key, shape);
-        if collapse {
-            self.collapse();
+        match equal {
+            Equal::Aside => self.collapse(2, true, true),
+            Equal::Met => self.collapse(CROWD, number == 0, false),
+            Equal::None => {}
         }
         let before = self.pairs.len();
         let (mut start, mut seen) = (0, 0);
@@ -700,20 +719,21 @@ impl<const W: usize> Worker<W> {
         }
     }
 
-    /// Keep each row of a bucket once; remember those that were there more often.
-    fn collapse(&mut self) {
+    /// Keep each row of a bucket of at least so many rows once. Those that were there more often
+    /// are remembered, and what is kept is put aside for later tables, if asked.
+    fn collapse(&mut self, least: usize, tell: bool, aside: bool) {
         let Buckets { bounds, planes, total, .. } = &mut self.buckets;
         let total = *total;
         let (mut start, mut kept) = (0, 0);
         for bucket in 0..bounds.len() - 1 {
             let end = bounds[bucket + 1] as usize;
             let first = kept;
-            if end - start == 1 {
+            if end - start < least {
                 for word in 0..W {
-                    planes[word * total + kept] = planes[word * total + start];
+                    planes.copy_within(word * total + start..word * total + end, word * total + kept);
                 }
-                kept += 1;
-            } else if end > start {
+                kept += end - start;
+            } else {
                 self.rows.clear();
                 self.rows.extend((start..end).map(|index| {
                     let row: [u64; W] = std::array::from_fn(|word| planes[word * total + index]);
@@ -724,7 +744,7 @@ impl<const W: usize> Worker<W> {
                 for index in 0..self.rows.len() {
                     let row = self.rows[index];
                     if index > 0 && self.rows[index - 1] == row {
-                        if !last_repeated {
+                        if !last_repeated && tell {
                             self.repeated.push(row);
                         }
                         last_repeated = true;
@@ -742,6 +762,9 @@ impl<const W: usize> Worker<W> {
         }
         let last = bounds.len() - 1;
         bounds[last] = kept as u32;
+        if !aside {
+            return;
+        }
         self.uniques.extend((0..kept).map(|index| {
             let row: [u64; W] = std::array::from_fn(|word| planes[word * total + index]);
             row
@@ -888,6 +911,29 @@ mod tests {
         let crossed = cross_join(&rows, &rows, &plan, &Job::new(3, 2, &cancel)).unwrap();
         let distinct: Vec<_> = crossed.into_iter().filter(|pair| pair[0] < pair[1]).collect();
         assert_eq!(ordered(distinct), expected(&rows, 3));
+    }
+
+    #[test]
+    fn rows_too_many_to_be_held_twice_give_the_same_pairs() {
+        let mut rows = clustered::<1>(3000, 5);
+        rows.extend(vec![[77]; 30_000]); // more equal ones than a bucket may hold
+        rows.extend(vec![[76]; 500]);
+        let sample = Sample::new(rows.as_flattened(), 1, &[u64::MAX]);
+        let task = Task { rows: rows.len(), other: None, words: 1, radius: 3, recall: 1.0, threads: 2 };
+        let cancel = Cancel::new();
+        for force in [Force::Cut { blocks: 4, extra: 1 }, Force::Cut { blocks: 1, extra: 2 }] {
+            let plan = plan(&sample, &task, force);
+            let mut job = Job::new(3, 2, &cancel);
+            (job.aside, job.scratch) = (0, 100_000);
+            let found = self_join(&rows, &plan, &job).unwrap();
+            let mut pairs = ordered(found.pairs);
+            pairs.dedup();
+            assert_eq!(pairs, expected(&rows, 3));
+            let mut repeated = found.repeated;
+            repeated.sort_unstable();
+            repeated.dedup();
+            assert_eq!(repeated, collapse_by_sorting(&rows).1);
+        }
     }
 
     #[test]
