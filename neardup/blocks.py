@@ -88,12 +88,12 @@ class Census:
 
     def add(self, words: Words) -> None:
         """Fingerprints that are there from now on."""
-        self._new.append(words)
         self._born.append(words)
         self._changes += len(words)
 
     def remove(self, words: Words) -> None:
         """Fingerprints that are there no longer."""
+        self._new.append(words)
         self._gone.append(words)
         self._changes += len(words)
 
@@ -101,7 +101,8 @@ class Census:
         """The number of each block and all values it was seen with."""
         for at in range(len(self._spans)):
             self._seen[at] = np.union1d(self._seen[at], self._keys(self._new, at))
-            yield at, self._seen[at].tolist()
+            living = np.concatenate([self._living[at], self._keys(self._born, at)])
+            yield at, np.union1d(self._seen[at], living).tolist()
         self._new = []
 
     @property

@@ -36,6 +36,8 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
+# So many entries wait at most before they go in.
+WAITING: Final = 1 << 16
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -203,10 +205,12 @@ class SimhashIndex:
             self.add(obj_id, simhash)
 
     def add(self, obj_id: Any, simhash: Simhash) -> None:
-        """Put in a fingerprint; it waits for the next question, so that many go in at once."""
+        """Put in a fingerprint; it waits for the next question, or for many others, to go in at once."""
         assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
         self._names.append(obj_id if type(obj_id) is str else f"{obj_id}")
         self._values.append(simhash.value)
+        if len(self._names) == WAITING:
+            self._settle()
 
     def delete(self, obj_id: Any, simhash: Simhash) -> None:
         """Take out the entry of that id and fingerprint, if there is one."""
