@@ -128,9 +128,7 @@ fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Table
     let at_least = |low: u8| _mm512_mask_cmpge_epu8_mask(above, bytes, _mm512_set1_epi8(low as i8));
     let (from_two, from_three, from_four) = (at_least(0xc0), at_least(0xe0), at_least(0xf0));
     let (two, three) = (from_two & !from_three, from_three & !from_four);
-    // A character that does not end in this block waits for the next.
-    let cut = two & 1 << 63 | three & 3 << 62 | from_four & 7 << 61;
-    let size = block.len().min(cut.trailing_zeros() as usize);
+    let size = whole_characters(block);
     let keep = u64::MAX >> (64 - size);
     let (two, three) = (two & keep, three & keep);
     let mut found = Found { new, word: 0, size, slow: from_four & keep };
@@ -141,6 +139,20 @@ fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Table
         threes(block, bytes, three, tables, &mut found);
     }
     found
+}
+
+/// How many bytes of *block* make whole characters: one that does not end in it waits for the next.
+///
+/// The next block begins there, so this is what all else waits for: it is kept out of the vectors.
+#[inline]
+fn whole_characters(block: &[u8]) -> usize {
+    let Some([third, second, last]) = block.last_chunk::<3>() else {
+        return block.len();
+    };
+    let missing = usize::from(*last >= 0xc0);
+    let missing = if *second >= 0xe0 { 2 } else { missing };
+    let missing = if *third >= 0xf0 { 3 } else { missing };
+    block.len() - missing
 }
 
 /// Characters of two bytes, which begin at *leads*.
