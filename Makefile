@@ -26,6 +26,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench
+	$(BIN)/python benchmarks/fingerprint.py
 	$(BIN)/python benchmarks/hamming.py
 	$(BIN)/python benchmarks/compat.py
 

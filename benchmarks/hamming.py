@@ -145,14 +145,15 @@ def numpy_join(words: np.ndarray) -> int:
     return len(np.unique(np.concatenate(found)))
 
 
-def polars_join(words: np.ndarray, slices: int = 1, only: int | None = None) -> int:
+def polars_join(words: np.ndarray, slices: int = 1) -> int:
+    """In slices of the keys where the whole would not fit the memory."""
     import polars as pl
 
     table = pl.DataFrame({"id": np.arange(len(words), dtype=np.uint32), "fp": words})
     parts = []
     for block in range(4):
         keyed = table.with_columns(((pl.col("fp") // (1 << 16 * block)) % 65536).cast(pl.UInt16).alias("key"))
-        for part in range(slices) if only is None else [only]:
+        for part in range(slices):
             own = keyed.filter(pl.col("key") % slices == part) if slices > 1 else keyed
             parts.append(
                 own.lazy()
@@ -434,17 +435,15 @@ def main() -> None:
                 ],
             )
         elif part == "join10m":
-            joins("10 M", uniform(10_000_000), [("numpy", "numpy blocks", numpy_join, 1)], repeat=3)
-            words = uniform(10_000_000)
-            if installed("polars"):
-                # The whole needs more memory than the machine has: one of 64 slices of the keys.
-                measure(
-                    "join 10 M, 1/64 of the keys",
-                    "polars blocks",
-                    lambda: polars_join(words, 64, 0),
-                    count=int,
-                    repeat=1,
-                )
+            joins(
+                "10 M",
+                uniform(10_000_000),
+                [
+                    ("numpy", "numpy blocks", numpy_join, 1),
+                    ("polars", "polars blocks, 64 slices", lambda words: polars_join(words, 64), 1),
+                ],
+                repeat=3,
+            )
         elif part == "join100m":
             words = uniform(100_000_000)
             nd.join(words[:1_000_000], RADIUS)
