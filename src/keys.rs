@@ -5,12 +5,14 @@ use crate::simd::{Level, level};
 /// Which bits make the key. At most 32 of them; bit order is low to high.
 #[derive(Clone, Debug)]
 pub struct Key {
+    #[cfg(target_arch = "x86_64")]
     parts: Vec<Part>,
     runs: Vec<Run>,
     pub width: u32,
 }
 
 /// All bits of one word, for the machine's bit gathering instruction.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 struct Part {
     word: usize,
@@ -32,12 +34,15 @@ pub const BATCH: usize = 1024;
 
 impl Key {
     pub fn new(mask: &[u64]) -> Key {
-        let (mut parts, mut runs) = (Vec::new(), Vec::new());
+        #[cfg(target_arch = "x86_64")]
+        let mut parts = Vec::new();
+        let mut runs = Vec::new();
         let mut width = 0;
         for (word, &mask) in mask.iter().enumerate() {
             if mask == 0 {
                 continue;
             }
+            #[cfg(target_arch = "x86_64")]
             parts.push(Part { word, mask, shift: width });
             let mut left = mask;
             while left != 0 {
@@ -50,7 +55,12 @@ impl Key {
             }
         }
         assert!(width <= 32, "a key has at most 32 bits");
-        Key { parts, runs, width }
+        Key {
+            #[cfg(target_arch = "x86_64")]
+            parts,
+            runs,
+            width,
+        }
     }
 
     #[inline(always)]

@@ -8,6 +8,7 @@ use ::md5::{Digest, Md5};
 use crate::{avx2::Avx2, avx512::Avx512};
 
 /// How many digests a kernel makes at a time.
+#[cfg(target_arch = "x86_64")]
 pub const LANES: usize = 32;
 /// The longest string that is one block.
 pub const LONGEST: usize = 55;
@@ -35,9 +36,10 @@ pub const CONSTANTS: [u32; 64] = [
 
 /// Call *each* with the digest of every part `text[starts[i]..ends[i]]`, its first byte the lowest.
 /// *text* is padded.
-pub fn digests(text: &[u8], starts: &[u32], ends: &[u32], mut each: impl FnMut(usize, u128)) {
+pub fn digests(text: &[u8], starts: &[u32], ends: &[u32], each: impl FnMut(usize, u128)) {
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512::in_force() {
+        let mut each = each;
         let mut words = [[0; LANES]; 4];
         for (group, (starts, ends)) in starts.chunks(LANES).zip(ends.chunks(LANES)).enumerate() {
             cpu.md5(text, starts, ends, &mut words);

@@ -297,6 +297,7 @@ fn composed_words(text: &str, out: &mut Vec<u8>) {
 }
 
 /// Whether the character at *at* begins something new: NFKC never joins it to what stands before.
+#[cfg(target_arch = "x86_64")]
 fn starts_anew(text: &str, at: usize) -> bool {
     text[at..].chars().next().is_none_or(|letter| is_new(Table::get().entry(letter as u32)))
 }
