@@ -31,19 +31,23 @@ fn offsets(text: &[u8], base: u32, out: &mut Vec<u32>, found: impl Fn(__m512i) -
     for (block, bytes) in text.chunks(64).enumerate() {
         let valid = u64::MAX >> (64 - bytes.len());
         // SAFETY: the mask reads as many bytes as there are.
-        let mut mask = found(unsafe { _mm512_maskz_loadu_epi8(valid, bytes.as_ptr().cast()) }) & valid;
+        let mask = found(unsafe { _mm512_maskz_loadu_epi8(valid, bytes.as_ptr().cast()) }) & valid;
         let base = _mm512_set1_epi32(base.wrapping_add(64 * block as u32) as i32);
         out.reserve(64 + 16);
-        let mut written = out.len();
-        let mut places = _mm512_maskz_compress_epi8(mask, iota);
-        while mask != 0 {
-            let count = mask.count_ones().min(16);
-            let sixteen = _mm512_add_epi32(base, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(places)));
-            // SAFETY: there is room for 64 offsets and 16 more, and at most 64 are counted.
-            unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(written).cast(), sixteen) };
-            written += count as usize;
-            places = _mm512_shuffle_i32x4::<0b11_11_10_01>(places, places);
-            mask = if count < 16 { 0 } else { _pdep_u64(u64::MAX << 16, mask) };
+        let written = out.len() + mask.count_ones() as usize;
+        let places = _mm512_maskz_compress_epi8(mask, iota);
+        let quarters = [
+            _mm512_castsi512_si128(places),
+            _mm512_extracti32x4_epi32::<1>(places),
+            _mm512_extracti32x4_epi32::<2>(places),
+            _mm512_extracti32x4_epi32::<3>(places),
+        ];
+        // SAFETY: there is room for 64 offsets and more.
+        let target = unsafe { out.as_mut_ptr().add(out.len()) };
+        for (at, quarter) in quarters.into_iter().enumerate().take(mask.count_ones().div_ceil(16) as usize) {
+            let sixteen = _mm512_add_epi32(base, _mm512_cvtepu8_epi32(quarter));
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_si512(target.add(16 * at).cast(), sixteen) };
         }
         // SAFETY: the offsets up to here were written above.
         unsafe { out.set_len(written) };
