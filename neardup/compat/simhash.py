@@ -36,7 +36,7 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
-# So many entries wait at most before they go in.
+# So many entries, and questions, wait at most before they are taken up.
 WAITING: Final = 1 << 16
 
 HashFunction = Callable[[bytes], "bytes | int"]
@@ -197,6 +197,7 @@ class SimhashIndex:
         self._names: list[str] = []
         self._values: list[int] = []
         self._asked: list[int] = []
+        self._crowded: bool | None = None  # not known
         count = len(objs)
         self.log.info("Initializing %s data.", count)
         for at, (obj_id, simhash) in enumerate(objs):
@@ -220,15 +221,18 @@ class SimhashIndex:
         self._asked.append(value)
         if self._index.remove_one(f"{obj_id}", value):
             self._census.remove(self._prints([value]).words)
+            self._crowded = None
 
     def get_near_dups(self, simhash: Simhash) -> list[str]:
         """The ids of what is within k bits, the nearest first."""
         assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
-        if self._names:
+        if self._names or len(self._asked) == WAITING:
             self._settle()
         value = simhash.value & self._ones
         self._asked.append(value)
-        if self._census.crowded:
+        if self._crowded is None:
+            self._crowded = self._census.crowded
+        if self._crowded:
             self._warn(simhash, self._census.crowds(value))
         names = [name for name, _ in self._search(value)]
         return names if len(names) < 2 else list(dict.fromkeys(names))
@@ -271,6 +275,7 @@ class SimhashIndex:
                 names, prints = [names[row] for row in new], Fingerprints(prints.words[new], bits=self.f)
             self._index.add(names, prints)
             self._census.add(prints.words)
+            self._crowded = None
         if self._asked:
             self._census.see(self._prints(self._asked).words)
             self._asked = []
