@@ -213,6 +213,13 @@ def transformations(found: Numbers) -> Rows:
     return numbers
 
 
+def named(matrices: Numbers) -> list[str]:
+    """What would lead from whole pictures to the one that was seen through views, were they verified."""
+    shown = np.minimum(np.abs(np.linalg.det(matrices)), 1.0)
+    found = np.column_stack([matrices[:, :2].reshape(-1, 6), np.ones(len(matrices)), shown])
+    return [REASONS[place] for place in transformations(found).tolist()]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """The verdict on pairs, a row each: the agreement of the best way to lay them on each other."""

@@ -397,6 +397,81 @@ def test_search_of_a_text(tmp_path, capsys):
     assert [line.rpartition("/")[2] for line in capsys.readouterr().out.splitlines()] == ["a.txt"]
 
 
+def test_an_index_of_pictures_is_searched(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    assert run(["index", "build", index, str(library), "--scheme", "image"]) == 3  # broken.jpg
+    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    capsys.readouterr()
+    assert run(["search", str(picture), "--in", index, "--json"]) == 0
+    (match,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (match["id"], match["rule"]) == (str(library / "4.png"), "same picture: mirror")
+    assert match["verified"]
+    assert match["similarity"] > 0.9
+    around = _collage(scene(5), scene(98))  # a picture of the index is half of the one in question
+    assert run(["search", str(saved(around, tmp_path / "around.png")), "--in", index]) == 0
+    distance, _, rule, id = capsys.readouterr().out.split("\t")
+    assert int(distance) <= pictures.RADIUS
+    assert (rule, id.strip()) == ("same picture: crop", str(library / "5.png"))
+
+
+def test_what_an_index_names_is_said_to_be_unverified_where_it_cannot_be_read(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    run(["index", "build", index, str(library), "--scheme", "image"])
+    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    (library / "4.png").unlink()
+    capsys.readouterr()
+    assert run(["search", str(picture), "--in", index]) == 0
+    line = capsys.readouterr().out.splitlines()[0].split("\t")
+    assert line[2:] == ["not verified: same picture: mirror", str(library / "4.png")]
+
+
+def test_a_picture_added_again_replaces_what_the_index_held(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    run(["index", "build", index, str(library / "sub"), "--scheme", "image"])
+    before = len(nd.Index.load(index))
+    saved(scene(60), library / "sub/small.jpg")
+    assert run(["index", "add", index, str(library / "sub"), "--scheme", "image"]) == 0
+    assert len(nd.Index.load(index)) == before
+    capsys.readouterr()
+    assert run(["search", str(library / "sub/small.jpg"), "--in", index]) == 0
+    assert capsys.readouterr().out.strip().endswith("small.jpg")
+
+
+def test_an_index_holds_pictures_and_texts_alike(library):
+    paths = [library / f"{seed}.png" for seed in range(6)]
+    scheme = nd.scheme("image")
+    index = nd.Index(bits=256, radius=20)
+    index.add([path.name for path in paths], scheme.fingerprints(paths))
+    assert [id for _, id, _ in index.search(scheme.fingerprints([scene(0).resize((200, 150))]))] == ["0.png"]
+    with pytest.raises(nd.NeardupError, match="scheme"):
+        index.search(nd.scheme("text", bits=256).fingerprints(["no picture"]))
+
+
+def test_an_index_of_texts_is_searched(tmp_path, capsys):
+    folder, index = tmp_path / "texts", str(tmp_path / "texts.index")
+    folder.mkdir()
+    (folder / "a.txt").write_text("the quick brown fox jumps over the lazy dog by the river")
+    (folder / "b.txt").write_text("nothing of the kind is written in this other file at all")
+    assert run(["index", "build", index, str(folder), "--scheme", "text"]) == 0
+    question = "the quick brown fox jumps over a lazy dog by the river"
+    capsys.readouterr()
+    assert run(["search", question, "--in", index]) == 0
+    assert capsys.readouterr().out.split("\t")[2:] == ["measured", f"{folder}/a.txt\n"]
+    (folder / "a.txt").unlink()
+    assert run(["search", question, "--in", index]) == 0
+    assert capsys.readouterr().out.split("\t")[2] == "not verified"
+
+
+def test_an_index_of_the_other_kind_is_an_error_with_a_way_out(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    run(["index", "build", index, str(library), "--scheme", "image"])
+    capsys.readouterr()
+    assert run(["search", "some text", "--in", index]) == 2
+    assert "--scheme" in capsys.readouterr().err
+    assert run(["search", "some text", "--in", index, "--scheme", "image"]) == 2
+    assert "search it with a picture" in capsys.readouterr().err
+
+
 def test_common_histograms_are_the_same_with_the_same_seed(library):
     one, two, three = (
         qyoki.ComHistsGetter(qyoki.hsv_extractor, seed).get_common_hist(library, 0.9) for seed in (1, 1, 2)
