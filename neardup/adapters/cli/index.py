@@ -16,7 +16,7 @@ def command() -> None:
 _scheme = click.option(
     "--scheme",
     metavar="NAME|FILE",
-    help="Fingerprint documents: files or folders, of text or (image) pictures.",
+    help="Fingerprint documents: files or folders of texts, or of pictures (image).",
 )
 
 
