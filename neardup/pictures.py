@@ -28,7 +28,7 @@ from neardup.features.image import (
 )
 from neardup.fingerprints import Fingerprints
 from neardup.pairs import join
-from neardup.thumbs import Thumbs
+from neardup.thumbs import Picture, Thumbs
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -252,3 +252,43 @@ def verify(
         best[open_[better]], reason[open_[better]] = found[better], verdict[better]
         open_ = open_[verdict >= ACCEPTING]
     return Seen(reason, best)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What two pictures have in common, laid upon each other in the best way that was found."""
+
+    map: Numbers
+    """From the unit square of the left picture to that of the right one."""
+    distance: int | None
+    """Of the views that proposed it; None if none was within the radius."""
+    reason: int
+    found: Numbers
+    """A row of `AGREEMENT`."""
+
+    @property
+    def accepted(self) -> bool:
+        return self.reason < ACCEPTING
+
+    @property
+    def rule(self) -> str:
+        return REASONS[self.reason]
+
+
+def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) -> Comparison:
+    """Compare two pictures in every way that is proposed, or else as they are."""
+    thumbs = np.array([np.frombuffer(one.thumb, dtype=np.uint8) for one in (left, right)])
+    ways = propose(stored(thumbs), asked(thumbs), radius)
+    if len(ways.left):
+        lower, upper, maps = ways.left, ways.right, ways.map
+    else:
+        lower, upper, maps = np.array([0]), np.array([1]), np.eye(3)[None, :2].reshape(1, 6)
+    found = agreements(thumbs, lower, upper, maps)
+    reasons = judge(found, rule)
+    best = int(np.lexsort([-found[:, 9], reasons >= ACCEPTING])[0])
+    row, reason = found[best].copy(), int(reasons[best])
+    if lower[best] == 1:
+        row[:6] = np.linalg.inv(full_matrix(row[:6]))[:2].ravel()
+        row[[6, 7]] = row[[7, 6]]
+        reason = reason if reason >= ACCEPTING else int(transformations(row[None])[0])
+    return Comparison(row[:6], int(ways.distance[best]) if len(ways.left) else None, reason, row)

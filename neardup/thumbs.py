@@ -144,8 +144,8 @@ def _check_png(data: bytes) -> None:
     raise BadPicture("is truncated")
 
 
-def preview(data: bytes, side: int = 320) -> tuple[str, int, int]:
-    """A small copy as a data: address, encoded anew with nothing but pixels in it; and the true size."""
+def look(data: bytes, side: int = 320) -> tuple[Picture, Image.Image]:
+    """The picture and a small copy of it in colour, turned as EXIF says, with nothing but pixels in it."""
     from PIL import Image, ImageOps
 
     found = decode(data)  # says what is wrong with it
@@ -158,13 +158,18 @@ def preview(data: bytes, side: int = 320) -> tuple[str, int, int]:
         elif turned.mode in ("I", "F") or turned.mode.startswith("I;16"):
             grey = np.frombuffer(found.thumb, dtype=np.uint8).reshape(SIDE, SIDE)
             turned = Image.fromarray(grey).resize((side, side))
-        small = turned.convert("RGB")
-        small.thumbnail((side, side))
-        clean = Image.new("RGB", small.size)
-        clean.paste(small)
-        out = io.BytesIO()
-        clean.save(out, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode(), found.width, found.height
+        colours = turned.convert("RGB")
+        colours.thumbnail((side, side))
+    clean = Image.new("RGB", colours.size)
+    clean.paste(colours)
+    return found, clean
+
+
+def address(image: Image.Image) -> str:
+    """The pixels of an image as a data: address."""
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
 
 
 def _exif(image: Image.Image) -> tuple[str | None, int]:

@@ -26,7 +26,7 @@ from neardup.features.hsv import hsv
 from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, part
 from neardup.search import search_pictures
 from neardup.sources import images, mostly_pictures, open_source
-from neardup.thumbs import PIXELS, SIDE, BadPicture, decode, preview
+from neardup.thumbs import PIXELS, SIDE, BadPicture, address, decode, look
 
 BAD = Path(__file__).parent / "badinput"
 ENTRIES = [
@@ -197,10 +197,11 @@ def test_every_picture_file_is_treated_as_its_manifest_allows(entry):
 def test_a_preview_holds_pixels_and_nothing_else():
     notes = Image.Exif()
     notes[0x010E] = "a secret place"
-    address, width, height = preview(data_of(scene(1), "JPEG", exif=notes))
-    assert (width, height) == (320, 240)
-    assert address.startswith("data:image/jpeg;base64,")
-    assert b"secret" not in base64.b64decode(address.partition(",")[2])
+    picture, colours = look(data_of(scene(1), "JPEG", exif=notes))
+    assert (picture.width, picture.height) == colours.size == (320, 240)
+    shown = address(colours)
+    assert shown.startswith("data:image/jpeg;base64,")
+    assert b"secret" not in base64.b64decode(shown.partition(",")[2])
 
 
 # --- verification ----------------------------------------------------------------------------------------
@@ -316,7 +317,7 @@ def test_a_folder_of_pictures_is_deduplicated(library, tmp_path):
     assert "broken.jpg" in (tmp_path / "out/quarantine.jsonl").read_text()
     page = (tmp_path / "out/report.html").read_text()
     assert page.count("data:image/jpeg;base64,") >= 8
-    assert 'class="slider"' in page
+    assert page.count('class="overlay"') >= 3
 
 
 def test_the_keep_rules_of_pictures(library, tmp_path):
