@@ -473,6 +473,45 @@ def test_an_index_of_the_other_kind_is_an_error_with_a_way_out(library, tmp_path
     assert "search it with a picture" in capsys.readouterr().err
 
 
+def test_two_picture_files_are_explained(library, tmp_path, capsys):
+    changed = ImageOps.mirror(scene(1))
+    ImageDraw.Draw(changed).rectangle((240, 180, 319, 239), fill="white")  # at the left when mirrored back
+    other = saved(changed, tmp_path / "changed.png")
+    assert run(["explain", str(library / "1.png"), str(other)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = dict(line.split("  ", 1) for line in lines if "  " in line)
+    print_of = nd.scheme("image").fingerprint
+    assert told["left"].split()[0] == nd.format(print_of(scene(1)), 256)
+    assert told["verdict"].strip() == "accepted: same picture: mirror"
+    assert told["distance"].split()[0] == str(nd.distance(print_of(scene(1)), print_of(changed)))
+    assert 0.8 < float(told["similarity"]) < 1
+    blocks = [line[3:-1] for line in lines if line.startswith("  |")]
+    assert [row[:4] for row in blocks[-4:]] == ["####"] * 4
+    assert sum(row.count("#") for row in blocks) <= 24
+
+
+def test_two_ids_of_a_picture_run_are_explained(library, tmp_path, capsys):
+    dedupe(library, tmp_path / "out", "--keep", "resolution")
+    ids = [str(library / "1.png"), str(library / "sub/mirror.webp")]
+    capsys.readouterr()
+    assert run(["explain", *ids, "--run", str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["evidence"]["rule"] == told["rule"] == "same picture: mirror"
+    assert told["similarity"] == pytest.approx(told["evidence"]["similarity"], abs=0.02)
+    assert told["sizes"] == [[320, 240], [320, 240]]
+    assert sum("stays" in note for note in told["notes"]) == 1
+    assert run(["explain", ids[0], str(library / "3.png"), "--run", str(tmp_path / "out")]) == 0
+    assert "rejected: does not show the same" in capsys.readouterr().out
+    saved(scene(70), library / "1.png")
+    assert run(["explain", *ids, "--run", str(tmp_path / "out")]) == 0
+    assert "1.png changed since the run" in capsys.readouterr().out
+
+
+def test_a_damaged_picture_is_not_explained(library, capsys):
+    assert run(["explain", str(library / "1.png"), str(library / "broken.jpg")]) == 4
+    assert "the right one is no picture of a known format" in capsys.readouterr().err
+
+
 def test_common_histograms_are_the_same_with_the_same_seed(library):
     one, two, three = (
         qyoki.ComHistsGetter(qyoki.hsv_extractor, seed).get_common_hist(library, 0.9) for seed in (1, 1, 2)
