@@ -336,8 +336,11 @@ def _inputs(source: Source) -> list[dict[str, Any]]:
     files = {getattr(one, "name", None): one for one in source.inputs}
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
-        modified = getattr(files[name], "modified", None)
-        rows.append({"name": name, "bytes": size, "sha256": digest, "modified": modified})
+        row = {"name": name, "bytes": size, "sha256": digest}
+        row["modified"] = getattr(files[name], "modified", None)
+        if (reduced := getattr(files[name], "reduced", None)) is not None:
+            row["reduced"] = reduced
+        rows.append(row)
     return rows
 
 

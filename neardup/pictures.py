@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from neardup import _native
 from neardup.features.image import (
@@ -89,6 +90,18 @@ class Proposals:
     right: Rows
     distance: npt.NDArray[np.int32]
     map: Numbers
+
+    def table(self) -> pa.Table:
+        """As an Arrow table, to be kept."""
+        maps = pa.FixedSizeListArray.from_arrays(pa.array(self.map.ravel(), pa.float64()), 6)
+        return pa.table({"left": self.left, "right": self.right, "distance": self.distance, "map": maps})
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Proposals:
+        """What `table` made."""
+        left, right, distance = (table.column(name).to_numpy() for name in ("left", "right", "distance"))
+        maps = table.column("map").combine_chunks().flatten().to_numpy().reshape(-1, 6)
+        return cls(left, right, distance, maps)
 
 
 def propose(

@@ -423,12 +423,22 @@ class Flow:
     ) -> Candidates:
         """The pairs of pictures that are near enough, each with the ways to lay one on the other."""
         radius = pictures.RADIUS if self.settings.radius is None else self.settings.radius
-        with stage("join", quiet=self.quiet) as advance:
-            thumbs = self._thumbs(sources, same, len(prints))
-            kept = pictures.stored(thumbs, threads=self.threads)
-            asking = pictures.asked(thumbs, threads=self.threads)
-            ways = pictures.propose(kept, asking, radius, threads=self.threads)
-            advance(len(thumbs), 0)
+        thumbs = self._thumbs(sources, same, len(prints))
+        done = self.checkpoints.load("candidates")
+        if done is None:
+            with stage("join", quiet=self.quiet) as advance:
+                kept = pictures.stored(thumbs, threads=self.threads)
+                asking = pictures.asked(thumbs, threads=self.threads)
+                done = pictures.propose(kept, asking, radius, threads=self.threads).table()
+                advance(len(thumbs), 0)
+            text = (
+                f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
+                f"{len(asking.prints)} asked for, radius {radius}"
+            )
+            done = done.replace_schema_metadata({b"plan": text.encode()})
+            self.checkpoints.save("candidates", done)
+        ways = pictures.Proposals.of(done)
+        text = (done.schema.metadata or {})[b"plan"].decode()
         low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
         allowed = same.comparable(low, high)
         first = np.ones(len(low), dtype=bool)
@@ -437,10 +447,6 @@ class Flow:
         end = np.append(begin[1:], len(low))
         chosen = allowed[begin]
         begin, end = begin[chosen], end[chosen]
-        text = (
-            f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
-            f"{len(asking.prints)} asked for, radius {radius}"
-        )
         own = Fingerprints(prints.words[same.document], bits=prints.bits, valid=prints.valid[same.document])
         crowded = np.zeros(len(own), dtype=bool)
         low, high, distance = low[begin], high[begin], ways.distance[begin]

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 from pathlib import Path
 
 import cv2
@@ -27,6 +28,8 @@ from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, p
 from neardup.search import search_pictures
 from neardup.sources import images, mostly_pictures, open_source
 from neardup.thumbs import PIXELS, SIDE, BadPicture, address, decode, look
+
+from .killed import Killer
 
 BAD = Path(__file__).parent / "badinput"
 ENTRIES = [
@@ -357,6 +360,35 @@ def test_a_second_run_decodes_nothing(library, tmp_path, monkeypatch):
     monkeypatch.setattr(images, "decode", lambda *_, **__: pytest.fail("decoded again"))
     dedupe(library, tmp_path / "two")
     assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two")
+
+
+def test_a_run_records_which_pictures_were_decoded_at_a_reduced_scale(tmp_path):
+    (tmp_path / "in").mkdir()
+    saved(scene(1, (2000, 1500)), tmp_path / "in/large.jpg")
+    saved(scene(2), tmp_path / "in/small.jpg")
+    saved(scene(3, (2000, 1500)), tmp_path / "in/large.png")
+    for name in ("first", "cached"):
+        dedupe(tmp_path / "in", tmp_path / name)
+        rows = json.loads((tmp_path / name / "manifest.json").read_text())["inputs"]
+        told = {os.path.basename(row["name"]): row["reduced"] for row in rows}
+        assert told == {"large.jpg": True, "small.jpg": False, "large.png": False}
+
+
+def test_a_killed_run_goes_on_without_looking_for_candidates_again(library, tmp_path, monkeypatch):
+    def job(name):
+        return ["dedupe", str(library), "-o", str(tmp_path / name), "--quiet", "--no-guards"]
+
+    with Killer() as killer:
+        whole = killer.run(job("whole"))
+        for step in range(whole.steps, 0, -1):
+            shutil.rmtree(tmp_path / "killed", ignore_errors=True)
+            assert killer.run(job("killed"), step=step).code == -9
+            if (tmp_path / "killed/.neardup/candidates.arrow").exists():
+                break
+    monkeypatch.setattr(pictures, "propose", lambda *_, **__: pytest.fail("looked for again"))
+    assert run(job("killed")) == whole.code == 3
+    for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_a_changed_file_is_decoded_again(library, tmp_path):

@@ -104,6 +104,7 @@ def _batch(
             bad(Bad(file.name, None, None, one.reason))
             continue
         file.digest = one.sha256
+        file.reduced = None if one.fault is not None else one.reduced
         file.bytes = key[1] if key else file.bytes
         if one.fault is not None or one.width * one.height > request.limits.pixels:
             fault = (
