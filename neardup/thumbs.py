@@ -35,6 +35,7 @@ LARGE: Final = 24_000_000
 DRAFT: Final = 256
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 
+_HEIC: Final = (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftyphevc")
 _ORIENTATION: Final = 0x0112
 _TIMES: Final = (0x9003, 0x9004)
 _EXIF: Final = 0x8769
@@ -44,6 +45,10 @@ _large = threading.Lock()
 
 class BadPicture(NeardupError, ValueError):
     """A file that is no picture, is damaged, or is too large; the message is the reason."""
+
+
+class NoDecoder(BadPicture):
+    """A picture of a format whose decoder is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,8 @@ def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Pic
                 _check_png(data)
             return found
     except UnidentifiedImageError:
+        if data[4:12] in _HEIC and "HEIF" not in formats():
+            raise NoDecoder("is a HEIC picture; to read it: pip install neardup[heic]") from None
         raise BadPicture("is no picture of a known format") from None
     except Image.DecompressionBombError:
         raise BadPicture(f"has more than {limit:,} pixels, the limit") from None

@@ -27,7 +27,8 @@ from neardup.features.hsv import hsv
 from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, part
 from neardup.search import search_pictures
 from neardup.sources import images, mostly_pictures, open_source
-from neardup.thumbs import PIXELS, SIDE, BadPicture, address, decode, look
+from neardup.sources.files import File
+from neardup.thumbs import FORMATS, PIXELS, SIDE, BadPicture, address, decode, look
 
 from .killed import Killer
 
@@ -166,7 +167,7 @@ def test_too_many_pixels_are_an_error_and_not_a_crash():
 
 @given(
     st.binary(max_size=300),
-    st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"]),
+    st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "AVIF"]),
     st.integers(0, 2000),
 )
 @settings(max_examples=150, deadline=None)
@@ -195,6 +196,39 @@ def test_every_picture_file_is_treated_as_its_manifest_allows(entry):
     assert source.documents + source.bad + len(source.skipped) == 1
     if entry["good_ids"]:
         assert ids
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
+def test_every_format_shows_the_same_picture(kind, tmp_path):
+    scheme = nd.scheme("image")
+    path = saved(scene(4), tmp_path / f"a.{kind.lower()}")
+    assert nd.distance(scheme.fingerprint(path), scheme.fingerprint(scene(4))) <= 24
+    (batch,) = open_source(str(path), format="image")
+    assert batch.ids.to_pylist() == [str(path)]
+
+
+def test_a_heic_picture_is_read_with_the_extra(tmp_path):
+    heif = pytest.importorskip("pillow_heif", reason="needs the extra: pip install neardup[heic]")
+    heif.from_pillow(scene(4)).save(tmp_path / "a.heic", quality=90)
+    scheme = nd.scheme("image")
+    assert nd.distance(scheme.fingerprint(tmp_path / "a.heic"), scheme.fingerprint(scene(4))) <= 12
+    data = (tmp_path / "a.heic").read_bytes()
+    for cut in (20, len(data) // 2, len(data) - 50):
+        with pytest.raises(BadPicture):
+            decode(data[:cut])
+
+
+def test_a_heic_picture_without_the_extra_is_told_the_way_out_and_not_remembered(tmp_path, monkeypatch):
+    data = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(100)
+    (tmp_path / "a.heic").write_bytes(data)
+    monkeypatch.setattr("neardup.thumbs.formats", lambda: list(FORMATS))
+    for _ in range(2):
+        bad = []
+        assert list(open_source(str(tmp_path / "a.heic"), format="image", on_bad=bad.append)) == []
+        assert bad[0].reason == "is a HEIC picture; to read it: pip install neardup[heic]"
+    cache = images.Cache()
+    assert cache.get([images._key(File(str(tmp_path / "a.heic")))]) == {}
+    cache.close()
 
 
 def test_a_preview_holds_pixels_and_nothing_else():

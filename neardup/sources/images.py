@@ -24,7 +24,7 @@ from neardup.sources.files import File
 from neardup.sources.limits import size
 from neardup.sources.reading import Report, Request, batch_of
 from neardup.sources.streams import Broken
-from neardup.thumbs import PIXELS, BadPicture, decode
+from neardup.thumbs import PIXELS, BadPicture, NoDecoder, decode
 from neardup.types import Bad, Batch
 
 VERSION: Final = 1  # raised when the same file gives another thumbnail
@@ -172,6 +172,8 @@ def _look(file: File, request: Request) -> Known | Broken:
         return Known(digest, fault="is empty")
     try:
         found = decode(data, limit=request.limits.pixels)
+    except NoDecoder as error:
+        return Broken(str(error))  # not remembered: it may be installed
     except BadPicture as error:
         if request.limits.pixels != 178_956_970:
             return Broken(str(error))  # another limit may say otherwise: not remembered
