@@ -433,16 +433,35 @@ def test_a_changed_file_is_decoded_again(library, tmp_path):
     assert {"small.jpg", "0.png"} <= kept
 
 
-def test_apply_and_undo_bring_every_picture_back(library, tmp_path):
-    before = {path: path.read_bytes() for path in library.rglob("*") if path.is_file()}
-    dedupe(library, tmp_path / "out")
-    assert run(["apply", str(tmp_path / "out"), "--trash", str(tmp_path / "trash")]) == 0
-    assert {path for path in library.rglob("*") if path.is_file()} == set(before)  # dry run
-    assert run(["apply", str(tmp_path / "out"), "--trash", str(tmp_path / "trash"), "--yes"]) == 0
-    assert len({path for path in library.rglob("*") if path.is_file()}) == len(before) - 3
-    logs = [str(path) for path in (tmp_path / "out").iterdir() if "undo" in path.name or "log" in path.name]
-    assert run(["undo", *(logs or [str(tmp_path / "out")])]) == 0
-    assert {path: path.read_bytes() for path in library.rglob("*") if path.is_file()} == before
+@pytest.mark.parametrize("action", ["--trash", "--hardlink", "--delete"])
+def test_apply_and_undo_bring_pictures_back(library, tmp_path, action):
+    def there():
+        return {path: path.read_bytes() for path in library.rglob("*") if path.is_file()}
+
+    before = there()
+    dedupe(library, tmp_path / "out", "--keep", "resolution,oldest:modified")
+    asked = [
+        "apply",
+        str(tmp_path / "out"),
+        action,
+        *([str(tmp_path / "bin")] if action == "--trash" else []),
+    ]
+    assert run(asked) == 0
+    assert there() == before  # a dry run
+    assert run([*asked, "--yes", "--log", str(tmp_path / "log")]) == 0
+    same = {library / "2.png", library / "sub/copy.png"}
+    gone = before.keys() - there().keys()
+    if action == "--hardlink":  # only what is the same byte for byte
+        assert not gone
+        assert len({path.stat().st_ino for path in same}) == 1
+    else:
+        assert len(gone) == 3
+        assert len(gone & same) == 1
+    assert run(["undo", str(tmp_path / "log")]) == (5 if action == "--delete" else 0)
+    # Of what was deleted only a file whose keeper has the same bytes can be made again.
+    lost = {path for path in gone if path not in same} if action == "--delete" else set()
+    assert there() == {path: data for path, data in before.items() if path not in lost}
+    assert len({path.stat().st_ino for path in same}) == 2
 
 
 def test_search_finds_a_part_and_names_the_change(library, tmp_path, capsys):
