@@ -13,7 +13,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
 from neardup.sources import ANY, Source, Tolerance, id_path, open_source, path_id
+from neardup.sources.images import cache_folder
 from neardup.sources.limits import DEFAULT, Limits
 from neardup.thumbs import BadPicture, address, look
 
@@ -131,6 +132,8 @@ def run_job(job: Job) -> Done:
             key=key,
             quiet=job.quiet,
         )
+        if job.reading.format == "image":
+            flow.checkpoints.remember(_remembered(key, source, protected))
         with quarantine:
             result = flow.run(source, protected)
             if _faults(source, protected) and not quarantine.count:
@@ -147,6 +150,15 @@ def run_job(job: Job) -> Done:
         manifest = _write(job, result, source, protected, key, quarantine)
         flow.checkpoints.drop()
     return Done(manifest, source)
+
+
+def _remembered(key: str, *sources: Source | None) -> str:
+    """Where the parts of a run over these very files are remembered."""
+    found = hashlib.blake2b(f"{key} {os.getcwd()}".encode("utf-8", "surrogateescape"), digest_size=16)
+    for one in (one for source in sources if source is not None for one in source.inputs):
+        with suppress(OSError, AttributeError):
+            found.update(os.stat(one.path).st_ino.to_bytes(8, "little"))
+    return os.path.join(cache_folder(), "runs", found.hexdigest())
 
 
 def _open(job: Job, paths: Sequence[str], quarantine: Quarantine) -> Source:

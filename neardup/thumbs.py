@@ -32,7 +32,7 @@ PIXEL_LIMIT: Final = 178_956_970
 # Pictures above this are decoded one at a time, so that threads do not multiply their memory.
 LARGE: Final = 24_000_000
 # JPEG files are decoded at the smallest scale that leaves at least this many pixels a side.
-DRAFT: Final = 256
+DRAFT: Final = 128
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 
 _HEIC: Final = (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftyphevc")

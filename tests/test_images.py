@@ -415,7 +415,8 @@ def test_a_killed_run_goes_on_without_looking_for_candidates_again(library, tmp_
     with Killer() as killer:
         whole = killer.run(job("whole"))
         for step in range(whole.steps, 0, -1):
-            shutil.rmtree(tmp_path / "killed", ignore_errors=True)
+            for folder in (tmp_path / "killed", Path(images.cache_folder()) / "runs"):
+                shutil.rmtree(folder, ignore_errors=True)
             assert killer.run(job("killed"), step=step).code == -9
             if (tmp_path / "killed/.neardup/candidates.arrow").exists():
                 break
@@ -423,6 +424,35 @@ def test_a_killed_run_goes_on_without_looking_for_candidates_again(library, tmp_
     assert run(job("killed")) == whole.code == 3
     for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_second_run_compares_nothing_and_says_the_same(library, tmp_path, monkeypatch):
+    assert dedupe(library, tmp_path / "one") == 3
+    for name in ("propose", "agreements"):
+        monkeypatch.setattr(pictures, name, lambda *_, **__: pytest.fail("compared again"))
+    assert dedupe(library, tmp_path / "two") == 3
+    for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl", "kept.txt"):
+        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    one, two = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("one", "two"))
+    assert one["inputs"] == two["inputs"]
+    assert one["counts"] == two["counts"]
+
+
+def test_runs_that_are_remembered_are_not_many(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.checkpoints.REMEMBERED", 2)
+    for number in range(4):
+        dedupe(library, tmp_path / str(number), "--similarity", f"0.8{number}")
+    assert len(list((Path(images.cache_folder()) / "runs").iterdir())) == 2
+
+
+def test_other_settings_and_other_files_are_compared_again(library, tmp_path):
+    dedupe(library, tmp_path / "one")
+    dedupe(library, tmp_path / "strict", "--verify", "strict")
+    rules = {row["rule"] for row in rows_of(tmp_path / "strict", "evidence")}
+    assert rules
+    saved(scene(77), library / "1.png")
+    dedupe(library, tmp_path / "two")
+    assert sum(not row["keep"] for row in rows_of(tmp_path / "two")) == 2
 
 
 def test_a_changed_file_is_decoded_again(library, tmp_path):
