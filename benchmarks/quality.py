@@ -1,10 +1,11 @@
 """How good the verified clusters are on labelled collections, with one setting for all of them.
 
     python benchmarks/quality.py --data ../shared/quality
+    python benchmarks/quality.py --images
 
 Every collection of DATA/data goes through `neardup.dedupe` as a user would call it; DATA/score.py
 (and DATA/score_sure.py, where some labels are in doubt) judge the annotated clusters. Prints a
-table for each setting. Exit 1 if the default misses a target.
+table for each setting. Exit 1 if the default misses a target. Pictures: see quality_images.py.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
@@ -182,17 +182,24 @@ def table(title: str, scores: Mapping[str, Score], *, judged: bool) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument(
-        "--data", required=True, type=Path, metavar="DIR", help="folder with score.py and data/"
+        "--data",
+        type=Path,
+        default=Path("../shared/quality"),
+        metavar="DIR",
+        help="folder with score.py and data/; of pictures with gen_images.py and images_pool/",
     )
     parser.add_argument("--set", action="append", choices=list(TARGETS), help="only these collections")
     parser.add_argument("--setting", action="append", choices=list(SETTINGS), help="only these settings")
     parser.add_argument("--similarity", type=float, help="another similarity, for all of them")
     parser.add_argument("--bits", type=int, help="another width of fingerprints, for all of them")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--images", action="store_true", help="score pictures as well")
+    parser.add_argument("--images", action="store_true", help="score pictures, beside their peers, instead")
     parser.add_argument("--reasons", action="store_true", help="how often each reason to accept is right")
     parser.add_argument("--json", type=Path, help="write the figures there")
     chosen = parser.parse_args(arguments)
+    if chosen.images:
+        pictures = Path(__file__).with_name("quality_images.py")
+        return subprocess.run([sys.executable, pictures, "--data", chosen.data], check=False).returncode
     settings = chosen.setting or list(SETTINGS)
     missed: list[str] = []
     figures: dict[str, dict[str, Any]] = {}
@@ -217,14 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         chosen.json.write_text(json.dumps(figures, indent=2) + "\n")
     if missed:
         print(f"missed: {', '.join(missed)}", file=sys.stderr)
-    code = 1 if missed else 0
-    images = Path(__file__).with_name("quality_images.py")
-    if chosen.images and not images.exists():
-        print(f"no pictures scored: {images.name} is not there", file=sys.stderr)
-    elif chosen.images:
-        done = subprocess.run([sys.executable, str(images), "--data", os.fspath(chosen.data)], check=False)
-        code = code or done.returncode
-    return code
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 A part is an Arrow file that appears when it is complete, with a checksum of all its bytes behind
 it. It carries the key of its run (the settings and the inputs): parts of another run, and damaged
-ones, are not used.
+ones, are not used. A run may leave its parts to be remembered: the same run over unchanged inputs
+then has nothing left to find out.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from neardup.files import atomic_file
 
 _KEY: Final = b"neardup.run"
 _SUM: Final = 32
+REMEMBERED: Final = 32  # runs, the latest ones
 
 
 class Checkpoints:
@@ -26,15 +28,24 @@ class Checkpoints:
 
     def __init__(self, folder: str | None, key: str) -> None:
         self._folder, self._key = folder, key.encode()
+        self._remembered: str | None = None
         if folder is not None:
             os.makedirs(folder, exist_ok=True)
 
+    def remember(self, folder: str) -> None:
+        """Leave the parts in *folder* when the run is done, and use what the same run left there."""
+        self._remembered = folder
+
     def load(self, name: str) -> pa.Table | None:
         """A finished part, or None."""
-        if self._folder is None:
-            return None
+        found = None if self._folder is None else self._read(self._path(name))
+        if found is None and self._remembered is not None:
+            found = self._read(os.path.join(self._remembered, name + ".arrow"))
+        return found
+
+    def _read(self, path: str) -> pa.Table | None:
         try:
-            with open(self._path(name), "rb") as file:
+            with open(path, "rb") as file:
                 data = memoryview(file.read())
             if hashlib.blake2b(data[:-_SUM], digest_size=_SUM).digest() != data[-_SUM:]:
                 return None
@@ -69,10 +80,24 @@ class Checkpoints:
                 os.unlink(self._path(name))
 
     def drop(self) -> None:
-        """Remove all parts: the run is done."""
+        """Remove all parts, or remember them: the run is done."""
+        if self._remembered is not None and self._folder is not None:
+            with suppress(OSError):  # without a place to write it, nothing is remembered
+                _keep(self._folder, self._remembered)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _path(self, name: str) -> str:
         assert self._folder is not None
         return os.path.join(self._folder, name + ".arrow")
+
+
+def _keep(folder: str, remembered: str) -> None:
+    os.makedirs(remembered, mode=0o700, exist_ok=True)
+    for name in os.listdir(folder):
+        if name.endswith(".arrow"):
+            shutil.move(os.path.join(folder, name), os.path.join(remembered, name))
+    os.utime(remembered)
+    runs = sorted(os.scandir(os.path.dirname(remembered)), key=lambda one: one.stat().st_mtime_ns)
+    for old in runs[:-REMEMBERED]:
+        shutil.rmtree(old.path, ignore_errors=True)

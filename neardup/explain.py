@@ -1,4 +1,4 @@
-"""Why two documents are alike, or not: fingerprints, measures, and the features that part them."""
+"""Why two documents are alike, or not: fingerprints, measures, and what parts them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from neardup import pictures
 from neardup.distances import distance, similarity
 from neardup.fingerprints import format
+from neardup.overlays import blocks
 from neardup.schemes import Scheme
+from neardup.thumbs import BadPicture, decode
 
 # What the kinds of features of `mixed:N` are called; other features have one kind, 0.
 KINDS = {0: "text", 1: "word", 2: "character", 3: "pair of characters", 4: "run of characters"}
@@ -68,6 +71,74 @@ def explain(scheme: Scheme, left: str, right: str, *, most: int = 20) -> Explana
         estimated=None if apart is None else similarity(apart, scheme.bits),
         similarity=cosine(_counts(ours), _counts(theirs)),
         differences=_differences(scheme, ours, theirs, most),
+        scheme=scheme.name,
+        digest=scheme.digest,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PictureExplanation:
+    """What there is to say about two pictures. Shares are of 1; the map leads from left to right."""
+
+    left: str | None
+    right: str | None
+    bits: int
+    distance: int | None
+    """Of the two as they are."""
+    proposed: int | None
+    """Of the parts, turns and mirrors that are nearest; None if none is within the radius."""
+    similarity: float
+    """Mean correlation of the blocks that show something."""
+    agree: float
+    """Share of those blocks that agree."""
+    fine: float
+    """The same on the finer image."""
+    left_shown: float
+    """Share of the left picture that the right one shows."""
+    right_shown: float
+    accepted: bool
+    rule: str
+    map: tuple[float, ...]
+    sizes: tuple[tuple[int, int], ...]
+    reduced: tuple[bool, ...]
+    """Whether each was decoded at a smaller scale."""
+    differs: tuple[str, ...]
+    """The left picture in rows of blocks: `.` the same, `#` differs, a space is not in the right one."""
+    scheme: str
+    digest: str
+
+
+def explain_pictures(
+    scheme: Scheme, left: bytes, right: bytes, *, rule: pictures.Rule = pictures.RULES["default"]
+) -> PictureExplanation:
+    """The fingerprints of two picture files, the best way to lay one on the other, and what differs then."""
+    shown = []
+    for name, data in (("left", left), ("right", right)):
+        try:
+            shown.append(decode(data))
+        except BadPicture as fault:
+            raise BadPicture(f"the {name} one {fault}") from None
+    prints = scheme.fingerprints(shown if scheme.hash == "dct-signs" else [left, right])
+    found = pictures.compare(shown[0], shown[1], rule)
+    named = dict(zip(pictures.AGREEMENT, found.found.tolist(), strict=True))
+    marks = blocks(shown[0], shown[1], found.map)
+    return PictureExplanation(
+        left=None if prints[0] is None else format(prints[0], scheme.bits),
+        right=None if prints[1] is None else format(prints[1], scheme.bits),
+        bits=scheme.bits,
+        distance=None if prints[0] is None or prints[1] is None else distance(prints[0], prints[1]),
+        proposed=found.distance,
+        similarity=min(max(named["mean"], 0.0), 1.0),
+        agree=named["share"],
+        fine=named["fine_share"],
+        left_shown=named["covered"],
+        right_shown=named["covering"],
+        accepted=found.accepted,
+        rule=found.rule,
+        map=tuple(found.map.tolist()),
+        sizes=tuple((one.width, one.height) for one in shown),
+        reduced=tuple(one.reduced for one in shown),
+        differs=tuple("".join(".# "[mark] for mark in row) for row in marks.tolist()),
         scheme=scheme.name,
         digest=scheme.digest,
     )

@@ -13,7 +13,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached
 from neardup.files import atomic_file, sweep
 from neardup.guards import Trip
+from neardup.overlays import Look, overlay
 from neardup.pipeline import Flow, Result, Settings, check_guards, run_key, stamps
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
@@ -33,8 +34,9 @@ from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
 from neardup.sources import ANY, Source, Tolerance, id_path, open_source, path_id
+from neardup.sources.images import cache_folder
 from neardup.sources.limits import DEFAULT, Limits
-from neardup.thumbs import BadPicture, preview
+from neardup.thumbs import BadPicture, address, look
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
@@ -130,6 +132,8 @@ def run_job(job: Job) -> Done:
             key=key,
             quiet=job.quiet,
         )
+        if job.reading.format == "image":
+            flow.checkpoints.remember(_remembered(key, source, protected))
         with quarantine:
             result = flow.run(source, protected)
             if _faults(source, protected) and not quarantine.count:
@@ -146,6 +150,15 @@ def run_job(job: Job) -> Done:
         manifest = _write(job, result, source, protected, key, quarantine)
         flow.checkpoints.drop()
     return Done(manifest, source)
+
+
+def _remembered(key: str, *sources: Source | None) -> str:
+    """Where the parts of a run over these very files are remembered."""
+    found = hashlib.blake2b(f"{key} {os.getcwd()}".encode("utf-8", "surrogateescape"), digest_size=16)
+    for one in (one for source in sources if source is not None for one in source.inputs):
+        with suppress(OSError, AttributeError):
+            found.update(os.stat(one.path).st_ino.to_bytes(8, "little"))
+    return os.path.join(cache_folder(), "runs", found.hexdigest())
 
 
 def _open(job: Job, paths: Sequence[str], quarantine: Quarantine) -> Source:
@@ -335,8 +348,11 @@ def _inputs(source: Source) -> list[dict[str, Any]]:
     files = {getattr(one, "name", None): one for one in source.inputs}
     for name, digest in source.digests.items():
         size = os.path.getsize(name) if os.path.isfile(name) else None
-        modified = getattr(files[name], "modified", None)
-        rows.append({"name": name, "bytes": size, "sha256": digest, "modified": modified})
+        row = {"name": name, "bytes": size, "sha256": digest}
+        row["modified"] = getattr(files[name], "modified", None)
+        if (reduced := getattr(files[name], "reduced", None)) is not None:
+            row["reduced"] = reduced
+        rows.append(row)
     return rows
 
 
@@ -354,10 +370,10 @@ def build_report(
     wanted = {
         row[side] for rows in (*clusters.values(), borderline) for row in rows for side in ("keeper", "id")
     }
-    sides = _sides([source] if protected is None else [source, protected], wanted)
+    sides, looks = _sides([source] if protected is None else [source, protected], wanted)
     views = []
     for keeper, rows in clusters.items():
-        members = [_view(row, sides) for row in rows[:SHOWN_MEMBERS]]
+        members = [_view(row, sides, looks) for row in rows[:SHOWN_MEMBERS]]
         views.append(ClusterView(sides.get(keeper, Side(keeper, "")), members, len(rows) + 1))
     summary = {
         **result.summary,
@@ -377,7 +393,7 @@ def build_report(
         distances=_distances(evidence),
         similarities=_similarities(evidence),
         clusters=views,
-        borderline=[_view(row, sides) for row in borderline],
+        borderline=[_view(row, sides, looks) for row in borderline],
         losses=result.losses,
         guards=[_guard(trip) for trip in result.guards],
         plan=result.plan,
@@ -418,9 +434,10 @@ def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def _sides(sources: Sequence[Source], wanted: set[str]) -> dict[str, Side]:
-    """The documents with those ids."""
+def _sides(sources: Sequence[Source], wanted: set[str]) -> tuple[dict[str, Side], dict[str, Look]]:
+    """The documents with those ids; of pictures also what is to be seen of them."""
     found: dict[str, Side] = {}
+    looks: dict[str, Look] = {}
     values = pa.array(sorted(wanted), pa.large_string())
     for source in sources:
         for batch in source:
@@ -430,28 +447,31 @@ def _sides(sources: Sequence[Source], wanted: set[str]) -> dict[str, Side]:
                 found[id] = (
                     Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
                     if batch.pictures is None
-                    else _picture(id, batch.file)
+                    else _picture(id, batch.file, looks)
                 )
             if len(found) == len(wanted):
-                return found
-    return found
+                return found, looks
+    return found, looks
 
 
-def _picture(id: str, source: str) -> Side:
+def _picture(id: str, source: str, looks: dict[str, Look]) -> Side:
     """A picture made small for the page, without what its file says beside the pixels."""
-    path = id_path(id)
     try:
-        with open(path, "rb") as file:
+        with open(id_path(id), "rb") as file:
             data = file.read()
-        address, width, height = preview(data)
+        picture, colours = looks[id] = look(data)
     except (OSError, BadPicture):
         return Side(id, "", source)
-    return Side(id, "", source, {"pixels": f"{width} x {height}", "bytes": f"{len(data):,}"}, address)
+    scale = " (decoded at a reduced scale)" if picture.reduced else ""
+    facts = {"pixels": f"{picture.width} x {picture.height}{scale}", "bytes": f"{len(data):,}"}
+    return Side(id, "", source, facts, address(colours))
 
 
-def _view(row: Mapping[str, Any], sides: Mapping[str, Side]) -> PairView:
+def _view(row: Mapping[str, Any], sides: Mapping[str, Side], looks: Mapping[str, Look]) -> PairView:
     keeper, other = (sides.get(row[name], Side(row[name], "")) for name in ("keeper", "id"))
     numbers = {name: row[name] for name in ("distance", "similarity", "common", "rare", "accepted", "rule")}
+    if keeper.id in looks and other.id in looks:
+        return PairView(keeper, other, **numbers, overlay=overlay(looks[keeper.id], looks[other.id]))
     return PairView(keeper, other, **numbers)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from neardup import _native
 from neardup.features.image import (
@@ -28,7 +29,7 @@ from neardup.features.image import (
 )
 from neardup.fingerprints import Fingerprints
 from neardup.pairs import join
-from neardup.thumbs import Thumbs
+from neardup.thumbs import Picture, Thumbs
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -89,6 +90,18 @@ class Proposals:
     right: Rows
     distance: npt.NDArray[np.int32]
     map: Numbers
+
+    def table(self) -> pa.Table:
+        """As an Arrow table, to be kept."""
+        maps = pa.FixedSizeListArray.from_arrays(pa.array(self.map.ravel(), pa.float64()), 6)
+        return pa.table({"left": self.left, "right": self.right, "distance": self.distance, "map": maps})
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Proposals:
+        """What `table` made."""
+        left, right, distance = (table.column(name).to_numpy() for name in ("left", "right", "distance"))
+        maps = table.column("map").combine_chunks().flatten().to_numpy().reshape(-1, 6)
+        return cls(left, right, distance, maps)
 
 
 def propose(
@@ -213,6 +226,13 @@ def transformations(found: Numbers) -> Rows:
     return numbers
 
 
+def named(matrices: Numbers) -> list[str]:
+    """What would lead from whole pictures to the one that was seen through views, were they verified."""
+    shown = np.minimum(np.abs(np.linalg.det(matrices)), 1.0)
+    found = np.column_stack([matrices[:, :2].reshape(-1, 6), np.ones(len(matrices)), shown])
+    return [REASONS[place] for place in transformations(found).tolist()]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """The verdict on pairs, a row each: the agreement of the best way to lay them on each other."""
@@ -245,3 +265,43 @@ def verify(
         best[open_[better]], reason[open_[better]] = found[better], verdict[better]
         open_ = open_[verdict >= ACCEPTING]
     return Seen(reason, best)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What two pictures have in common, laid upon each other in the best way that was found."""
+
+    map: Numbers
+    """From the unit square of the left picture to that of the right one."""
+    distance: int | None
+    """Of the views that proposed it; None if none was within the radius."""
+    reason: int
+    found: Numbers
+    """A row of `AGREEMENT`."""
+
+    @property
+    def accepted(self) -> bool:
+        return self.reason < ACCEPTING
+
+    @property
+    def rule(self) -> str:
+        return REASONS[self.reason]
+
+
+def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) -> Comparison:
+    """Compare two pictures in every way that is proposed, or else as they are."""
+    thumbs = np.array([np.frombuffer(one.thumb, dtype=np.uint8) for one in (left, right)])
+    ways = propose(stored(thumbs), asked(thumbs), radius)
+    if len(ways.left):
+        lower, upper, maps = ways.left, ways.right, ways.map
+    else:
+        lower, upper, maps = np.array([0]), np.array([1]), np.eye(3)[None, :2].reshape(1, 6)
+    found = agreements(thumbs, lower, upper, maps)
+    reasons = judge(found, rule)
+    best = int(np.lexsort([-found[:, 9], reasons >= ACCEPTING])[0])
+    row, reason = found[best].copy(), int(reasons[best])
+    if lower[best] == 1:
+        row[:6] = np.linalg.inv(full_matrix(row[:6]))[:2].ravel()
+        row[[6, 7]] = row[[7, 6]]
+        reason = reason if reason >= ACCEPTING else int(transformations(row[None])[0])
+    return Comparison(row[:6], int(ways.distance[best]) if len(ways.left) else None, reason, row)

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -171,7 +172,7 @@ class Candidates:
 class Ways:
     """Thumbnails, and for each candidate pair its rows, from *begin* up to *end*, of the proposals."""
 
-    thumbs: Thumbs
+    thumbs: Callable[[], Thumbs]
     proposals: pictures.Proposals
     keys: Rows
     """The pairs, sorted, each as left << 32 | right."""
@@ -423,12 +424,22 @@ class Flow:
     ) -> Candidates:
         """The pairs of pictures that are near enough, each with the ways to lay one on the other."""
         radius = pictures.RADIUS if self.settings.radius is None else self.settings.radius
-        with stage("join", quiet=self.quiet) as advance:
-            thumbs = self._thumbs(sources, same, len(prints))
-            kept = pictures.stored(thumbs, threads=self.threads)
-            asking = pictures.asked(thumbs, threads=self.threads)
-            ways = pictures.propose(kept, asking, radius, threads=self.threads)
-            advance(len(thumbs), 0)
+        thumbs = cache(lambda: self._thumbs(sources, same, len(prints)))
+        done = self.checkpoints.load("candidates")
+        if done is None:
+            with stage("join", quiet=self.quiet) as advance:
+                kept = pictures.stored(thumbs(), threads=self.threads)
+                asking = pictures.asked(thumbs(), threads=self.threads)
+                done = pictures.propose(kept, asking, radius, threads=self.threads).table()
+                advance(len(same.document), 0)
+            text = (
+                f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
+                f"{len(asking.prints)} asked for, radius {radius}"
+            )
+            done = done.replace_schema_metadata({b"plan": text.encode()})
+            self.checkpoints.save("candidates", done)
+        ways = pictures.Proposals.of(done)
+        text = (done.schema.metadata or {})[b"plan"].decode()
         low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
         allowed = same.comparable(low, high)
         first = np.ones(len(low), dtype=bool)
@@ -437,10 +448,6 @@ class Flow:
         end = np.append(begin[1:], len(low))
         chosen = allowed[begin]
         begin, end = begin[chosen], end[chosen]
-        text = (
-            f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
-            f"{len(asking.prints)} asked for, radius {radius}"
-        )
         own = Fingerprints(prints.words[same.document], bits=prints.bits, valid=prints.valid[same.document])
         crowded = np.zeros(len(own), dtype=bool)
         low, high, distance = low[begin], high[begin], ways.distance[begin]
@@ -459,7 +466,7 @@ class Flow:
         def judge(left: Rows, right: Rows) -> Verdicts:
             rows = np.searchsorted(ways.keys, left << 32 | right)
             seen = pictures.verify(
-                ways.thumbs, ways.proposals, ways.begin[rows], ways.end[rows], rule, threads=self.threads
+                ways.thumbs(), ways.proposals, ways.begin[rows], ways.end[rows], rule, threads=self.threads
             )
             columns = (np.clip(seen.found[:, at], 0.0, 1.0) for at in (9, 10, 12))
             return Verdicts(seen.accepted, seen.reason, *columns)
@@ -557,7 +564,9 @@ class Flow:
         if found.ways is not None:
             with stage("verify", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, self._picture_judge(found))
+                verdicts.recall(self.checkpoints.load("verdicts"))
                 judged = self._stars(same, found, verdicts, documents)
+                self.checkpoints.save("verdicts", verdicts.table())
                 advance(len(found.left), 0)
             return judged
         wanted = np.full(len(documents), -1, dtype=np.int64)
@@ -874,6 +883,20 @@ class Judgements:
         for name in ("known", "yes", "reason", "measured"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
+
+    def table(self) -> pa.Table:
+        """What is known, to be kept."""
+        columns = {name: getattr(self, name) for name in ("known", "yes", "reason")}
+        columns.update((f"measured{at}", self.measured[:, at]) for at in range(3))
+        return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+    def recall(self, table: pa.Table | None) -> None:
+        """Take over what was kept of the same pairs."""
+        if table is None or len(table) != len(self.known):
+            return
+        for name in ("known", "yes", "reason"):
+            setattr(self, name, table.column(name).to_numpy().copy())
+        self.measured = np.column_stack([table.column(f"measured{at}").to_numpy() for at in range(3)])
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""

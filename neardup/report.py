@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
+    from neardup.overlays import Overlay
+
 CLUSTERS: Final = 25
 MEMBERS: Final = 8
 PAIRS: Final = 12
@@ -63,6 +65,8 @@ class PairView:
     rare: float | None
     accepted: bool
     rule: str
+    overlay: Overlay | None = None
+    """Of pictures: the other one laid upon the keeper, and what differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ def render_report(report: Report) -> str:
         example_limit=EXAMPLES,
         manifest=manifest_text(report.manifest),
         verified=_verified(report),
+        pictures=_of_pictures(report),
     )
 
 
@@ -168,6 +173,11 @@ def _verified(report: Report) -> bool:
     """Whether the texts were compared, or fingerprints alone decided."""
     settings = report.manifest.get("settings")
     return not isinstance(settings, Mapping) or settings.get("verify") != "none"
+
+
+def _of_pictures(report: Report) -> bool:
+    scheme = report.manifest.get("scheme")
+    return isinstance(scheme, Mapping) and scheme.get("features") == "picture"
 
 
 def _known(pair: PairView) -> float:

@@ -1,7 +1,9 @@
 """Search: what of a collection is near to one document, measured on what it really holds.
 
-Pictures are asked for in both directions: the picture in question may be a part of one that is
-there, or the other way round.
+A collection is files and folders, or an index of their fingerprints. Of a folder pictures are asked
+for in both directions: the picture in question may be a part of one that is there, or the other way
+round. An index holds whole pictures, so there only the asking side comes in parts. It proposes; what
+it names is then read and measured, or said to be not verified where it cannot be read.
 """
 
 from __future__ import annotations
@@ -14,40 +16,104 @@ from typing import Any, Final
 import numpy as np
 
 from neardup import pictures
-from neardup.errors import InvalidValue
+from neardup.distances import similarity as estimate
+from neardup.errors import InvalidValue, SchemeMismatch
+from neardup.explain import plain_similarity
 from neardup.features.image import PARTS
+from neardup.fingerprints import Fingerprints
+from neardup.index import Index
 from neardup.pairs import join
 from neardup.radius import radius_for
+from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.sources import mostly_pictures, open_source
-from neardup.thumbs import PIXELS, decode
+from neardup.sources import Source, mostly_pictures, open_source
+from neardup.sources.names import id_path
+from neardup.thumbs import PIXELS, Thumbs, decode
 
 RADIUS: Final = 100
+SIMILARITY: Final = 0.64
+NOT_VERIFIED: Final = "not verified"
+_MAGIC: Final = b"NDINDEX\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document that is near to the one in question."""
+    """A document that is near to the one in question.
+
+    `similarity` is measured, or estimated from the distance where *verified* is False.
+    """
 
     id: str
     distance: int
     similarity: float
     rule: str
     """What leads from one picture to the other; for a text how its similarity is known."""
+    verified: bool = True
+
+
+def search(
+    question: str, data: Sequence[str], *, scheme: str | None = None, threads: int | None = None
+) -> list[Match]:
+    """Search *data* (files, folders, indexes) for a file, a picture or a text, or for a text given itself.
+
+    *scheme* names that of the indexes, where it is none of our own.
+    """
+    indexes = [path for path in data if is_index(path)]
+    others = [path for path in data if path not in indexes]
+    found: list[Match] = []
+    if os.path.isfile(question) and mostly_pictures([question]):
+        with open(question, "rb") as file:
+            picture = file.read()
+        for path in indexes:
+            found += search_picture_index(picture, Index.load(path), scheme, threads=threads)
+        if others:
+            found += search_pictures(picture, others, threads=threads)
+        return _sorted(found)
+    if os.path.isfile(question):
+        with open(question, encoding="utf-8", errors="replace") as text:
+            question = text.read()
+    if not question.strip():
+        raise InvalidValue("there is nothing to search for")
+    for path in indexes:
+        found += search_text_index(question, Index.load(path), scheme, threads=threads)
+    if others:
+        found += search_texts(question, others, threads=threads)
+    return _sorted(found)
+
+
+def _sorted(found: list[Match]) -> list[Match]:
+    return sorted(found, key=lambda one: (-one.similarity, one.distance, one.id))
+
+
+# --- folders ---------------------------------------------------------------------------------------------
 
 
 def search_pictures(
     picture: bytes, data: Any, *, radius: int = RADIUS, threads: int | None = None
 ) -> list[Match]:
     """The pictures of *data* (files, folders) that show what the file *picture* shows, the nearest first."""
-    asked = np.frombuffer(decode(picture).thumb, dtype=np.uint8)[None]
+    return _compared(_thumb(picture), *_thumbs(data), radius, threads)
+
+
+def _thumb(picture: bytes) -> Thumbs:
+    return np.frombuffer(decode(picture).thumb, dtype=np.uint8)[None]
+
+
+def _thumbs(data: Any) -> tuple[list[str], Thumbs]:
+    """The ids and the thumbnails of files."""
     ids: list[str] = []
     blocks = [np.zeros((0, PIXELS), dtype=np.uint8)]
     for batch in open_source(data, format="image", unique=True):
         assert batch.pictures is not None
         ids += batch.ids.to_pylist()
         blocks.append(batch.pictures)
-    there = np.concatenate(blocks)
+    return ids, np.concatenate(blocks)
+
+
+def _compared(
+    asked: Thumbs, ids: Sequence[str], there: Thumbs, radius: int, threads: int | None
+) -> list[Match]:
+    """Which pictures show what the one that is asked for shows: each laid upon it, in both directions."""
     thumbs = np.concatenate([there, asked])
     me = len(there)
     kept, own = (pictures.stored(some, threads=threads) for some in (there, asked))
@@ -69,15 +135,13 @@ def search_pictures(
             match = Match(ids[number], int(ways.distance[row]), similarity, pictures.REASONS[reason])
             if number not in found or found[number].similarity < similarity:
                 found[number] = match
-    return sorted(found.values(), key=lambda one: (-one.similarity, one.distance, one.id))
+    return _sorted(list(found.values()))
 
 
 def search_texts(
-    text: str, data: Any, *, similarity: float = 0.64, threads: int | None = None
+    text: str, data: Any, *, similarity: float = SIMILARITY, threads: int | None = None
 ) -> list[Match]:
-    """The texts of *data* within the radius of that similarity, which is estimated; the nearest first."""
-    from neardup.distances import similarity as estimate
-
+    """The texts of *data* that are at least so similar, the nearest first."""
     ids: list[str] = []
     texts: list[str] = []
     for batch in open_source(data, unique=True):
@@ -85,24 +149,121 @@ def search_texts(
         texts += batch.texts.to_pylist()
     plain = scheme_of("text")  # not fitted: one question has no say in what is common
     prints, question = plain.fingerprints(texts, threads=threads), plain.fingerprints([text])
-    pairs = join(prints, radius_for(similarity, 0.95, plain.bits), other=question, threads=threads)
-    rows = [
-        Match(
-            ids[left], distance, round(estimate(distance, plain.bits), 4), "estimated from the fingerprints"
-        )
-        for left, _, distance in pairs
-    ]
-    return sorted(rows, key=lambda one: (one.distance, one.id))
+    near = join(prints, radius_for(similarity, 0.95, plain.bits), other=question, threads=threads)
+    rows = [_measured(ids[left], distance, plain, text, texts[left]) for left, _, distance in near]
+    return _sorted([row for row in rows if row.similarity >= similarity])
 
 
-def search(question: str, data: Sequence[str], *, threads: int | None = None) -> list[Match]:
-    """Search *data* for a file, a picture or a text, or for a text that is given itself."""
-    if os.path.isfile(question):
-        if mostly_pictures([question]):
-            with open(question, "rb") as file:
-                return search_pictures(file.read(), list(data), threads=threads)
-        with open(question, encoding="utf-8", errors="replace") as text:
-            question = text.read()
-    if not question.strip():
-        raise InvalidValue("there is nothing to search for")
-    return search_texts(question, list(data), threads=threads)
+def _measured(id: str, distance: int, scheme: Scheme, left: str, right: str) -> Match:
+    return Match(id, distance, round(plain_similarity(scheme, left, right), 4), "measured")
+
+
+# --- indexes ---------------------------------------------------------------------------------------------
+
+
+def is_index(path: str) -> bool:
+    """Whether *path* is a file that `Index.save` wrote, by its first bytes."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def index_radius(scheme: Scheme) -> int:
+    """The radius that an index of documents of that scheme needs to answer `search`."""
+    if scheme.features == "picture":
+        return pictures.RADIUS * scheme.bits // 256
+    return radius_for(SIMILARITY, 0.95, scheme.bits)
+
+
+def fill(index: Index, data: Any, scheme: Scheme, *, threads: int | None = None) -> Source:
+    """Fingerprint the documents of *data* into *index*, in place of what it held of the same ids.
+
+    Of a picture the whole is held and, where it has flat borders, what is within them.
+    """
+    shown = scheme.features == "picture"
+    source = open_source(data, format="image" if shown else None, unique=True)
+    for batch in source:
+        ids = batch.ids.to_pylist()
+        index.remove(ids)
+        if shown and scheme.hash == "dct-signs":
+            assert batch.pictures is not None
+            kept = pictures.stored(batch.pictures, threads=threads)
+            prints = Fingerprints(kept.prints.words, bits=scheme.bits, digest=scheme.digest)
+            index.add([ids[row] for row in kept.picture.tolist()], prints, threads=threads)
+        else:
+            documents = [id_path(id) for id in ids] if shown else batch.texts
+            index.add(ids, scheme.fingerprints(documents, threads=threads), threads=threads)
+    return source
+
+
+def _scheme(index: Index, name: str | None, *known: str) -> Scheme:
+    """The scheme that *index* was built with: the one named, or the one of *known* that fits."""
+    if name is not None:
+        found = scheme_of(name)
+        if index.bits != found.bits or index.digest not in (None, found.digest):
+            raise SchemeMismatch(
+                f"the index was built with scheme {index.digest} of {index.bits} bits, not with {name!r} "
+                f"({found.digest}, {found.bits} bits); name the one it was built with"
+            )
+        return found
+    for one in known:
+        found = scheme_of(one)
+        if index.digest == found.digest:
+            return found
+    raise SchemeMismatch(
+        f"the index was built with scheme {index.digest or '(not named)'}, none of {', '.join(known)}; "
+        "name it with --scheme"
+    )
+
+
+def search_picture_index(
+    picture: bytes, index: Index, scheme: str | None = None, *, threads: int | None = None
+) -> list[Match]:
+    """The pictures of *index* that show what the file *picture* shows, the nearest first."""
+    own = _scheme(index, scheme, "image", "phash:256", "phash:64", "dhash:256", "dhash:64", "ahash:64")
+    if own.features != "picture":
+        raise SchemeMismatch(f"the index holds fingerprints of scheme {own.name!r}, not of pictures")
+    asked = _thumb(picture)
+    if own.hash == "dct-signs":
+        questions = pictures.asked(asked, views=PARTS, threads=threads)
+        prints = Fingerprints(questions.prints.words, bits=own.bits, digest=own.digest)
+        views = pictures.named(questions.matrix)
+    else:
+        prints, views = own.fingerprints([picture]), ["same picture"]
+    near: dict[str, tuple[int, int]] = {}
+    for row, id, distance in index.search(prints, threads=threads):
+        near[str(id)] = min(near.get(str(id), (distance, row)), (distance, row))
+    paths = [path for id in near if os.path.isfile(path := id_path(id))]
+    ids, there = _thumbs(paths) if paths else ([], np.zeros((0, PIXELS), dtype=np.uint8))
+    return _sorted(
+        _compared(asked, ids, there, RADIUS, threads)
+        + [
+            Match(
+                id, distance, round(estimate(distance, own.bits), 4), f"{NOT_VERIFIED}: {views[row]}", False
+            )
+            for id, (distance, row) in near.items()
+            if id not in ids
+        ]
+    )
+
+
+def search_text_index(
+    text: str, index: Index, scheme: str | None = None, *, threads: int | None = None
+) -> list[Match]:
+    """The texts of *index* that are near to *text*, the nearest first."""
+    own = _scheme(index, scheme, "text")
+    if own.features == "picture":
+        raise SchemeMismatch(f"the index holds pictures (scheme {own.name!r}); search it with a picture")
+    found = []
+    near = [(str(id), distance) for _, id, distance in index.search(own.fingerprints([text]))]
+    paths = [path for id, _ in near if os.path.isfile(path := id_path(id))]
+    texts: dict[str, str] = {}
+    for batch in open_source(paths, unique=True) if paths else ():
+        texts.update(zip(batch.ids.to_pylist(), batch.texts.to_pylist(), strict=True))
+    for id, distance in near:
+        if id not in texts:
+            found.append(Match(id, distance, round(estimate(distance, own.bits), 4), NOT_VERIFIED, False))
+        elif (match := _measured(id, distance, own, text, texts[id])).similarity >= SIMILARITY:
+            found.append(match)
+    return _sorted(found)

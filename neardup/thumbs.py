@@ -32,9 +32,10 @@ PIXEL_LIMIT: Final = 178_956_970
 # Pictures above this are decoded one at a time, so that threads do not multiply their memory.
 LARGE: Final = 24_000_000
 # JPEG files are decoded at the smallest scale that leaves at least this many pixels a side.
-DRAFT: Final = 256
+DRAFT: Final = 128
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 
+_HEIC: Final = (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftyphevc")
 _ORIENTATION: Final = 0x0112
 _TIMES: Final = (0x9003, 0x9004)
 _EXIF: Final = 0x8769
@@ -44,6 +45,10 @@ _large = threading.Lock()
 
 class BadPicture(NeardupError, ValueError):
     """A file that is no picture, is damaged, or is too large; the message is the reason."""
+
+
+class NoDecoder(BadPicture):
+    """A picture of a format whose decoder is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,8 @@ def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Pic
                 _check_png(data)
             return found
     except UnidentifiedImageError:
+        if data[4:12] in _HEIC and "HEIF" not in formats():
+            raise NoDecoder("is a HEIC picture; to read it: pip install neardup[heic]") from None
         raise BadPicture("is no picture of a known format") from None
     except Image.DecompressionBombError:
         raise BadPicture(f"has more than {limit:,} pixels, the limit") from None
@@ -144,8 +151,8 @@ def _check_png(data: bytes) -> None:
     raise BadPicture("is truncated")
 
 
-def preview(data: bytes, side: int = 320) -> tuple[str, int, int]:
-    """A small copy as a data: address, encoded anew with nothing but pixels in it; and the true size."""
+def look(data: bytes, side: int = 320) -> tuple[Picture, Image.Image]:
+    """The picture and a small copy of it in colour, turned as EXIF says, with nothing but pixels in it."""
     from PIL import Image, ImageOps
 
     found = decode(data)  # says what is wrong with it
@@ -158,13 +165,18 @@ def preview(data: bytes, side: int = 320) -> tuple[str, int, int]:
         elif turned.mode in ("I", "F") or turned.mode.startswith("I;16"):
             grey = np.frombuffer(found.thumb, dtype=np.uint8).reshape(SIDE, SIDE)
             turned = Image.fromarray(grey).resize((side, side))
-        small = turned.convert("RGB")
-        small.thumbnail((side, side))
-        clean = Image.new("RGB", small.size)
-        clean.paste(small)
-        out = io.BytesIO()
-        clean.save(out, "JPEG", quality=80)
-    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode(), found.width, found.height
+        colours = turned.convert("RGB")
+        colours.thumbnail((side, side))
+    clean = Image.new("RGB", colours.size)
+    clean.paste(colours)
+    return found, clean
+
+
+def address(image: Image.Image) -> str:
+    """The pixels of an image as a data: address."""
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()
 
 
 def _exif(image: Image.Image) -> tuple[str | None, int]:

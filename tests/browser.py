@@ -108,7 +108,7 @@ class Browser:
 
     def press(self, key: str) -> None:
         """Press a key."""
-        codes = {"Tab": 9, "Enter": 13}
+        codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39}
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
             self.call(

@@ -1,12 +1,14 @@
 """Files removed and brought back, with everything changing underneath.
 
-`python -m tests.test_actions 10000` runs that many trials instead of the few of the test.
+`python -m tests.test_actions 10000` runs that many trials instead of the few of the test, and so does
+NEARDUP_TRIALS=10000 for the test itself.
 """
 
 import hashlib
 import json
 import os
 import random
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageOps
 
 from neardup import actions
 from neardup.actions import plan_removals, remove, undo
@@ -24,6 +27,7 @@ from neardup.runs import Run
 from .rundirs import make_run
 
 ACTIONS = ["trash", "hardlink", "delete"]
+TRIALS = int(os.environ.get("NEARDUP_TRIALS", "300"))
 
 
 @pytest.fixture
@@ -270,8 +274,6 @@ def test_undo_repairs_what_a_power_cut_left(
 
 def make_again(folder: Path) -> None:
     """The same run over the files as they are now."""
-    import shutil
-
     shutil.rmtree(folder / "out")
     names = [f"in/{name}.txt" for name in "abcd"]
     make_run(
@@ -284,12 +286,9 @@ def make_again(folder: Path) -> None:
 # --- files that change underneath ------------------------------------------------------------------------
 
 
-def trial(seed: int, folder: Path) -> int:
-    """Change files between all steps of an action; how many went. No content may be lost that was not proved."""
-    rng = random.Random(seed)
-    work = folder / str(seed)
-    (work / "in").mkdir(parents=True)
-    os.chdir(work)
+def texts(rng: random.Random, folder: Path) -> list[str]:
+    """Some texts below `in`, and a run over them; their names."""
+    Path("in").mkdir()
     names = [f"in/{number}.txt" for number in range(rng.randint(2, 6))]
     for name in names:
         Path(name).write_text(f"text {rng.randint(0, 1)}")
@@ -298,11 +297,51 @@ def trial(seed: int, folder: Path) -> int:
         name: None if keeper is None or keepers[keeper] is not None else keeper
         for name, keeper in keepers.items()
     }
-    make_run(work / "out", names, keepers)
+    make_run(Path("out"), names, keepers)
+    return names
+
+
+LIBRARIES = 8
+
+
+def pictures(rng: random.Random, folder: Path) -> list[str]:
+    """The same with pictures and a real run over them, copied from one of a few libraries."""
+    number = rng.randrange(LIBRARIES)
+    library = folder / f"library{number}"
+    if not library.exists():
+        here = os.getcwd()
+        (library / "in").mkdir(parents=True)
+        os.chdir(library)
+        draw = random.Random(number)
+        shown = [picture(draw) for _ in range(2)]
+        for at in range(draw.randint(4, 7)):
+            one = shown[at % 2]
+            if at >= 4:
+                one = draw.choice([ImageOps.mirror, ImageOps.grayscale, lambda im: im.resize((90, 70))])(one)
+            one.save(f"in/{at}.png")
+        assert cli(["dedupe", "in", "-o", "out", "--quiet", "--no-guards"]) == 0
+        os.chdir(here)
+    shutil.copytree(library, ".", dirs_exist_ok=True)
+    return sorted(f"in/{name}" for name in os.listdir("in"))
+
+
+def picture(rng: random.Random) -> Image.Image:
+    cells = bytes(rng.randrange(256) for _ in range(12 * 9))
+    return Image.frombytes("L", (12, 9), cells).resize((120, 90), Image.Resampling.BICUBIC).convert("RGB")
+
+
+def trial(seed: int, folder: Path, prepare: Callable[[random.Random, Path], list[str]]) -> int:
+    """Change files between all steps of an action; how many went. No content may be lost that was not proved."""
+    rng = random.Random(seed)
+    work = folder / str(seed)
+    work.mkdir()
+    os.chdir(work)
+    names = prepare(rng, folder)
     judged = {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in names}
     action = rng.choice(ACTIONS)
     plan = plan_removals(Run("out"), action, trash="bin")
     precious: set[bytes] = set()  # contents that no run has judged
+    touched: set[str] = set()
     fresh = iter(range(1000))
 
     at = -1
@@ -315,7 +354,15 @@ def trial(seed: int, folder: Path) -> int:
         current = plan.removals[at].file.path
         name = rng.choice([current, *names])
         kind = rng.choice((0, 0, 1, 1, 2, 3, 4, 5))
-        content = f"new  {next(fresh)}".encode()  # some have the length of the old text
+        # Also through a link.
+        touched.update(
+            one
+            for one in names
+            if one == name or (os.path.exists(one) and os.path.exists(name) and os.path.samefile(one, name))
+        )
+        content = f"new  {next(fresh)}".encode()  # some have the length of the old content
+        if rng.random() < 0.5 and os.path.isfile(name):
+            content = content.ljust(os.path.getsize(name))
         if kind == 0 and os.path.lexists(name):
             stat = os.stat(name)
             Path(name).write_bytes(content)
@@ -363,30 +410,37 @@ def trial(seed: int, folder: Path) -> int:
     assert precious <= there, f"seed {seed}: {precious - there} was lost"
     for path in outcome.done:
         assert path in taken, f"seed {seed}: {path} was not to go"
-        assert judged[path]
+        keeper = taken[path]
+        if keeper not in touched:
+            kept = Path(keeper).read_bytes()
+            assert hashlib.sha256(kept).hexdigest() == judged[keeper], f"seed {seed}: {keeper} was lost"
     assert not list(Path("in").glob(".neardup-*")), f"seed {seed}: a file was left aside"
     undo("log.jsonl")
     assert precious <= {path.read_bytes() for path in Path("in").iterdir() if path.is_file()} | there
     return len(outcome.done)
 
 
-def trials(count: int) -> int:
+def trials(count: int, prepare: Callable[[random.Random, Path], list[str]] = texts) -> int:
     """How many files went in *count* trials in which nothing was lost."""
     here = os.getcwd()
     gone = 0
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         try:
             for seed in range(count):
-                gone += trial(seed, Path(folder))
+                gone += trial(seed, Path(folder), prepare)
+                shutil.rmtree(Path(folder) / str(seed))
         finally:
             os.chdir(here)
     return gone
 
 
-def test_nothing_unproved_is_lost_when_files_change_underneath() -> None:
-    assert trials(300) > 100  # and the trials do remove files
+@pytest.mark.parametrize("prepare", [texts, pictures])
+def test_nothing_unproved_is_lost_when_files_change_underneath(prepare) -> None:
+    assert trials(TRIALS, prepare) > TRIALS // 3  # and the trials do remove files
 
 
 if __name__ == "__main__":
     asked = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    print(f"{asked:,} trials: {trials(asked):,} files removed, nothing lost")
+    for prepare in (texts, pictures):
+        found = trials(asked, prepare)
+        print(f"{asked:,} trials with {prepare.__name__}: {found:,} files removed, nothing lost")

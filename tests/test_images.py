@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 from pathlib import Path
 
 import cv2
@@ -26,7 +27,10 @@ from neardup.features.hsv import hsv
 from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, part
 from neardup.search import search_pictures
 from neardup.sources import images, mostly_pictures, open_source
-from neardup.thumbs import PIXELS, SIDE, BadPicture, decode, preview
+from neardup.sources.files import File
+from neardup.thumbs import FORMATS, PIXELS, SIDE, BadPicture, address, decode, look
+
+from .killed import Killer
 
 BAD = Path(__file__).parent / "badinput"
 ENTRIES = [
@@ -163,7 +167,7 @@ def test_too_many_pixels_are_an_error_and_not_a_crash():
 
 @given(
     st.binary(max_size=300),
-    st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF"]),
+    st.sampled_from(["PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF", "AVIF"]),
     st.integers(0, 2000),
 )
 @settings(max_examples=150, deadline=None)
@@ -194,13 +198,47 @@ def test_every_picture_file_is_treated_as_its_manifest_allows(entry):
         assert ids
 
 
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
+def test_every_format_shows_the_same_picture(kind, tmp_path):
+    scheme = nd.scheme("image")
+    path = saved(scene(4), tmp_path / f"a.{kind.lower()}")
+    assert nd.distance(scheme.fingerprint(path), scheme.fingerprint(scene(4))) <= 24
+    (batch,) = open_source(str(path), format="image")
+    assert batch.ids.to_pylist() == [str(path)]
+
+
+def test_a_heic_picture_is_read_with_the_extra(tmp_path):
+    heif = pytest.importorskip("pillow_heif", reason="needs the extra: pip install neardup[heic]")
+    heif.from_pillow(scene(4)).save(tmp_path / "a.heic", quality=90)
+    scheme = nd.scheme("image")
+    assert nd.distance(scheme.fingerprint(tmp_path / "a.heic"), scheme.fingerprint(scene(4))) <= 12
+    data = (tmp_path / "a.heic").read_bytes()
+    for cut in (20, len(data) // 2, len(data) - 50):
+        with pytest.raises(BadPicture):
+            decode(data[:cut])
+
+
+def test_a_heic_picture_without_the_extra_is_told_the_way_out_and_not_remembered(tmp_path, monkeypatch):
+    data = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(100)
+    (tmp_path / "a.heic").write_bytes(data)
+    monkeypatch.setattr("neardup.thumbs.formats", lambda: list(FORMATS))
+    for _ in range(2):
+        bad = []
+        assert list(open_source(str(tmp_path / "a.heic"), format="image", on_bad=bad.append)) == []
+        assert bad[0].reason == "is a HEIC picture; to read it: pip install neardup[heic]"
+    cache = images.Cache()
+    assert cache.get([images._key(File(str(tmp_path / "a.heic")))]) == {}
+    cache.close()
+
+
 def test_a_preview_holds_pixels_and_nothing_else():
     notes = Image.Exif()
     notes[0x010E] = "a secret place"
-    address, width, height = preview(data_of(scene(1), "JPEG", exif=notes))
-    assert (width, height) == (320, 240)
-    assert address.startswith("data:image/jpeg;base64,")
-    assert b"secret" not in base64.b64decode(address.partition(",")[2])
+    picture, colours = look(data_of(scene(1), "JPEG", exif=notes))
+    assert (picture.width, picture.height) == colours.size == (320, 240)
+    shown = address(colours)
+    assert shown.startswith("data:image/jpeg;base64,")
+    assert b"secret" not in base64.b64decode(shown.partition(",")[2])
 
 
 # --- verification ----------------------------------------------------------------------------------------
@@ -316,7 +354,7 @@ def test_a_folder_of_pictures_is_deduplicated(library, tmp_path):
     assert "broken.jpg" in (tmp_path / "out/quarantine.jsonl").read_text()
     page = (tmp_path / "out/report.html").read_text()
     assert page.count("data:image/jpeg;base64,") >= 8
-    assert 'class="slider"' in page
+    assert page.count('class="overlay"') >= 3
 
 
 def test_the_keep_rules_of_pictures(library, tmp_path):
@@ -358,6 +396,65 @@ def test_a_second_run_decodes_nothing(library, tmp_path, monkeypatch):
     assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two")
 
 
+def test_a_run_records_which_pictures_were_decoded_at_a_reduced_scale(tmp_path):
+    (tmp_path / "in").mkdir()
+    saved(scene(1, (2000, 1500)), tmp_path / "in/large.jpg")
+    saved(scene(2), tmp_path / "in/small.jpg")
+    saved(scene(3, (2000, 1500)), tmp_path / "in/large.png")
+    for name in ("first", "cached"):
+        dedupe(tmp_path / "in", tmp_path / name)
+        rows = json.loads((tmp_path / name / "manifest.json").read_text())["inputs"]
+        told = {os.path.basename(row["name"]): row["reduced"] for row in rows}
+        assert told == {"large.jpg": True, "small.jpg": False, "large.png": False}
+
+
+def test_a_killed_run_goes_on_without_looking_for_candidates_again(library, tmp_path, monkeypatch):
+    def job(name):
+        return ["dedupe", str(library), "-o", str(tmp_path / name), "--quiet", "--no-guards"]
+
+    with Killer() as killer:
+        whole = killer.run(job("whole"))
+        for step in range(whole.steps, 0, -1):
+            for folder in (tmp_path / "killed", Path(images.cache_folder()) / "runs"):
+                shutil.rmtree(folder, ignore_errors=True)
+            assert killer.run(job("killed"), step=step).code == -9
+            if (tmp_path / "killed/.neardup/candidates.arrow").exists():
+                break
+    monkeypatch.setattr(pictures, "propose", lambda *_, **__: pytest.fail("looked for again"))
+    assert run(job("killed")) == whole.code == 3
+    for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_second_run_compares_nothing_and_says_the_same(library, tmp_path, monkeypatch):
+    assert dedupe(library, tmp_path / "one") == 3
+    for name in ("propose", "agreements"):
+        monkeypatch.setattr(pictures, name, lambda *_, **__: pytest.fail("compared again"))
+    assert dedupe(library, tmp_path / "two") == 3
+    for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl", "kept.txt"):
+        assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    one, two = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("one", "two"))
+    assert one["inputs"] == two["inputs"]
+    assert one["counts"] == two["counts"]
+
+
+def test_runs_that_are_remembered_are_not_many(library, tmp_path, monkeypatch):
+    monkeypatch.setattr("neardup.checkpoints.REMEMBERED", 2)
+    for number in range(4):
+        dedupe(library, tmp_path / str(number), "--similarity", f"0.8{number}")
+    assert len(list((Path(images.cache_folder()) / "runs").iterdir())) == 2
+
+
+def test_other_settings_and_other_files_are_compared_again(library, tmp_path):
+    dedupe(library, tmp_path / "one")
+    dedupe(library, tmp_path / "strict", "--verify", "strict")
+    rules = {row["rule"] for row in rows_of(tmp_path / "strict", "evidence")}
+    assert rules
+    saved(scene(77), library / "1.png")
+    dedupe(library, tmp_path / "two")
+    assert sum(not row["keep"] for row in rows_of(tmp_path / "two")) == 2
+
+
 def test_a_changed_file_is_decoded_again(library, tmp_path):
     dedupe(library, tmp_path / "one")
     saved(scene(77), library / "sub/small.jpg")
@@ -366,16 +463,35 @@ def test_a_changed_file_is_decoded_again(library, tmp_path):
     assert {"small.jpg", "0.png"} <= kept
 
 
-def test_apply_and_undo_bring_every_picture_back(library, tmp_path):
-    before = {path: path.read_bytes() for path in library.rglob("*") if path.is_file()}
-    dedupe(library, tmp_path / "out")
-    assert run(["apply", str(tmp_path / "out"), "--trash", str(tmp_path / "trash")]) == 0
-    assert {path for path in library.rglob("*") if path.is_file()} == set(before)  # dry run
-    assert run(["apply", str(tmp_path / "out"), "--trash", str(tmp_path / "trash"), "--yes"]) == 0
-    assert len({path for path in library.rglob("*") if path.is_file()}) == len(before) - 3
-    logs = [str(path) for path in (tmp_path / "out").iterdir() if "undo" in path.name or "log" in path.name]
-    assert run(["undo", *(logs or [str(tmp_path / "out")])]) == 0
-    assert {path: path.read_bytes() for path in library.rglob("*") if path.is_file()} == before
+@pytest.mark.parametrize("action", ["--trash", "--hardlink", "--delete"])
+def test_apply_and_undo_bring_pictures_back(library, tmp_path, action):
+    def there():
+        return {path: path.read_bytes() for path in library.rglob("*") if path.is_file()}
+
+    before = there()
+    dedupe(library, tmp_path / "out", "--keep", "resolution,oldest:modified")
+    asked = [
+        "apply",
+        str(tmp_path / "out"),
+        action,
+        *([str(tmp_path / "bin")] if action == "--trash" else []),
+    ]
+    assert run(asked) == 0
+    assert there() == before  # a dry run
+    assert run([*asked, "--yes", "--log", str(tmp_path / "log")]) == 0
+    same = {library / "2.png", library / "sub/copy.png"}
+    gone = before.keys() - there().keys()
+    if action == "--hardlink":  # only what is the same byte for byte
+        assert not gone
+        assert len({path.stat().st_ino for path in same}) == 1
+    else:
+        assert len(gone) == 3
+        assert len(gone & same) == 1
+    assert run(["undo", str(tmp_path / "log")]) == (5 if action == "--delete" else 0)
+    # Of what was deleted only a file whose keeper has the same bytes can be made again.
+    lost = {path for path in gone if path not in same} if action == "--delete" else set()
+    assert there() == {path: data for path, data in before.items() if path not in lost}
+    assert len({path.stat().st_ino for path in same}) == 2
 
 
 def test_search_finds_a_part_and_names_the_change(library, tmp_path, capsys):
@@ -395,6 +511,120 @@ def test_search_of_a_text(tmp_path, capsys):
         run(["search", "the quick brown fox jumps over a lazy dog by the river", "--in", str(tmp_path)]) == 0
     )
     assert [line.rpartition("/")[2] for line in capsys.readouterr().out.splitlines()] == ["a.txt"]
+
+
+def test_an_index_of_pictures_is_searched(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    assert run(["index", "build", index, str(library), "--scheme", "image"]) == 3  # broken.jpg
+    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    capsys.readouterr()
+    assert run(["search", str(picture), "--in", index, "--json"]) == 0
+    (match,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (match["id"], match["rule"]) == (str(library / "4.png"), "same picture: mirror")
+    assert match["verified"]
+    assert match["similarity"] > 0.9
+    around = _collage(scene(5), scene(98))  # a picture of the index is half of the one in question
+    assert run(["search", str(saved(around, tmp_path / "around.png")), "--in", index]) == 0
+    distance, _, rule, id = capsys.readouterr().out.split("\t")
+    assert int(distance) <= pictures.RADIUS
+    assert (rule, id.strip()) == ("same picture: crop", str(library / "5.png"))
+
+
+def test_what_an_index_names_is_said_to_be_unverified_where_it_cannot_be_read(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    run(["index", "build", index, str(library), "--scheme", "image"])
+    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    (library / "4.png").unlink()
+    capsys.readouterr()
+    assert run(["search", str(picture), "--in", index]) == 0
+    line = capsys.readouterr().out.splitlines()[0].split("\t")
+    assert line[2:] == ["not verified: same picture: mirror", str(library / "4.png")]
+
+
+def test_a_picture_added_again_replaces_what_the_index_held(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    run(["index", "build", index, str(library / "sub"), "--scheme", "image"])
+    before = len(nd.Index.load(index))
+    saved(scene(60), library / "sub/small.jpg")
+    assert run(["index", "add", index, str(library / "sub"), "--scheme", "image"]) == 0
+    assert len(nd.Index.load(index)) == before
+    capsys.readouterr()
+    assert run(["search", str(library / "sub/small.jpg"), "--in", index]) == 0
+    assert capsys.readouterr().out.strip().endswith("small.jpg")
+
+
+def test_an_index_holds_pictures_and_texts_alike(library):
+    paths = [library / f"{seed}.png" for seed in range(6)]
+    scheme = nd.scheme("image")
+    index = nd.Index(bits=256, radius=20)
+    index.add([path.name for path in paths], scheme.fingerprints(paths))
+    assert [id for _, id, _ in index.search(scheme.fingerprints([scene(0).resize((200, 150))]))] == ["0.png"]
+    with pytest.raises(nd.NeardupError, match="scheme"):
+        index.search(nd.scheme("text", bits=256).fingerprints(["no picture"]))
+
+
+def test_an_index_of_texts_is_searched(tmp_path, capsys):
+    folder, index = tmp_path / "texts", str(tmp_path / "texts.index")
+    folder.mkdir()
+    (folder / "a.txt").write_text("the quick brown fox jumps over the lazy dog by the river")
+    (folder / "b.txt").write_text("nothing of the kind is written in this other file at all")
+    assert run(["index", "build", index, str(folder), "--scheme", "text"]) == 0
+    question = "the quick brown fox jumps over a lazy dog by the river"
+    capsys.readouterr()
+    assert run(["search", question, "--in", index]) == 0
+    assert capsys.readouterr().out.split("\t")[2:] == ["measured", f"{folder}/a.txt\n"]
+    (folder / "a.txt").unlink()
+    assert run(["search", question, "--in", index]) == 0
+    assert capsys.readouterr().out.split("\t")[2] == "not verified"
+
+
+def test_an_index_of_the_other_kind_is_an_error_with_a_way_out(library, tmp_path, capsys):
+    index = str(tmp_path / "pics.index")
+    run(["index", "build", index, str(library), "--scheme", "image"])
+    capsys.readouterr()
+    assert run(["search", "some text", "--in", index]) == 2
+    assert "--scheme" in capsys.readouterr().err
+    assert run(["search", "some text", "--in", index, "--scheme", "image"]) == 2
+    assert "search it with a picture" in capsys.readouterr().err
+
+
+def test_two_picture_files_are_explained(library, tmp_path, capsys):
+    changed = ImageOps.mirror(scene(1))
+    ImageDraw.Draw(changed).rectangle((240, 180, 319, 239), fill="white")  # at the left when mirrored back
+    other = saved(changed, tmp_path / "changed.png")
+    assert run(["explain", str(library / "1.png"), str(other)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    told = dict(line.split("  ", 1) for line in lines if "  " in line)
+    print_of = nd.scheme("image").fingerprint
+    assert told["left"].split()[0] == nd.format(print_of(scene(1)), 256)
+    assert told["verdict"].strip() == "accepted: same picture: mirror"
+    assert told["distance"].split()[0] == str(nd.distance(print_of(scene(1)), print_of(changed)))
+    assert 0.8 < float(told["similarity"]) < 1
+    blocks = [line[3:-1] for line in lines if line.startswith("  |")]
+    assert [row[:4] for row in blocks[-4:]] == ["####"] * 4
+    assert sum(row.count("#") for row in blocks) <= 24
+
+
+def test_two_ids_of_a_picture_run_are_explained(library, tmp_path, capsys):
+    dedupe(library, tmp_path / "out", "--keep", "resolution")
+    ids = [str(library / "1.png"), str(library / "sub/mirror.webp")]
+    capsys.readouterr()
+    assert run(["explain", *ids, "--run", str(tmp_path / "out"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["evidence"]["rule"] == told["rule"] == "same picture: mirror"
+    assert told["similarity"] == pytest.approx(told["evidence"]["similarity"], abs=0.02)
+    assert told["sizes"] == [[320, 240], [320, 240]]
+    assert sum("stays" in note for note in told["notes"]) == 1
+    assert run(["explain", ids[0], str(library / "3.png"), "--run", str(tmp_path / "out")]) == 0
+    assert "rejected: does not show the same" in capsys.readouterr().out
+    saved(scene(70), library / "1.png")
+    assert run(["explain", *ids, "--run", str(tmp_path / "out")]) == 0
+    assert "1.png changed since the run" in capsys.readouterr().out
+
+
+def test_a_damaged_picture_is_not_explained(library, capsys):
+    assert run(["explain", str(library / "1.png"), str(library / "broken.jpg")]) == 4
+    assert "the right one is no picture of a known format" in capsys.readouterr().err
 
 
 def test_common_histograms_are_the_same_with_the_same_seed(library):

@@ -29,7 +29,7 @@ LAYERS = [
     {"survey", "planner", "index"},
     {"store"},
     {"verify", "pictures"},
-    {"clusters", "stars", "guards"},
+    {"clusters", "stars", "guards", "overlays"},
     {"keep", "explain"},
     {"report", "reports", "sinks"},
     {"checkpoints", "runs"},

@@ -1,13 +1,18 @@
 """The report in a real browser: it renders, runs nothing, asks for nothing, and can be used."""
 
+import base64
+import io
 import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image, ImageDraw, ImageOps
 
+from neardup.adapters.cli import run
 from neardup.report import ClusterView, GuardView, Loss, PairView, Report, Side, render_report, write_report
 
 from .browser import Browser
@@ -258,3 +263,84 @@ def test_unseen_characters_are_spelt_out(browser: Browser, tmp_path: Path) -> No
     assert not [letter for letter in letters if letter in shown]
     assert "202E" in shown
     assert browser.ask("document.querySelector('.unseen').title") == "U+202E RIGHT-TO-LEFT OVERRIDE"
+
+
+def photo(seed: int) -> Image.Image:
+    noise = np.random.default_rng(seed).integers(60, 200, (9, 12), dtype=np.uint8)
+    return Image.fromarray(noise).resize((320, 240), Image.Resampling.BICUBIC).convert("RGB")
+
+
+def stuck(image: Image.Image) -> Image.Image:
+    """The picture mirrored, with something white at its lower right, which was the lower left."""
+    changed = ImageOps.mirror(image)
+    ImageDraw.Draw(changed).rectangle((250, 180, 309, 229), fill="white")
+    return changed
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run over two pictures, one of them mirrored with a sticker on it."""
+    folder = tmp_path_factory.mktemp("pictures")
+    (folder / "in").mkdir()
+    photo(1).save(folder / "in/a.png")
+    stuck(photo(1)).save(folder / "in/b.png")
+    photo(2).save(folder / "in/c.png")
+    page = folder / "report.html"
+    choices = ["--keep", f"path:{folder}/in/a", "--report", str(page), "--no-guards", "--quiet"]
+    assert run(["dedupe", str(folder / "in"), "-o", str(folder / "out"), *choices]) == 0
+    return page
+
+
+def box(browser: Browser, name: str) -> tuple[int, int, int, int]:
+    """Where the first element of that class stands in the window."""
+    where = browser.ask(
+        f"(one => [one.left, one.top, one.right, one.bottom])(document.querySelector('.{name}').getBoundingClientRect())"
+    )
+    return tuple(map(round, where))  # type: ignore[return-value]
+
+
+def seen(browser: Browser, name: str) -> Image.Image:
+    """What the window shows there, 320 x 240."""
+    data = browser.call("Page.captureScreenshot", format="png")["data"]
+    shown = Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")
+    left, top, right, _ = box(browser, name)
+    return shown.crop((left, top, right, top + (right - left) * 3 // 4)).resize((320, 240))
+
+
+def test_a_slider_uncovers_the_keeper_below_the_picture_that_goes(browser: Browser, pictures: Path) -> None:
+    browser.open(pictures.as_uri(), height=1000)
+    assert browser.complaints() == []
+    browser.ask("document.querySelector('.overlay').scrollIntoView({block: 'center'})")
+    width = browser.ask("document.querySelector('.overlay').clientWidth")
+    sticker, clear = (40, 205), (300, 205)  # mirrored back, the sticker is at the lower left
+    assert min(seen(browser, "overlay").getpixel(sticker)) > 240
+    for share, there in ((0.5, True), (0.97, False)):
+        browser.ask(f"document.querySelector('.overlay').scrollLeft = {width * share}")
+        shown = seen(browser, "overlay")
+        assert (min(shown.getpixel(sticker)) > 240) == there
+        assert np.abs(np.subtract(shown.getpixel(clear), photo(1).getpixel(clear))).max() < 12
+
+
+def test_the_slider_moves_by_keyboard(browser: Browser, pictures: Path) -> None:
+    browser.open(pictures.as_uri())
+    browser.ask("document.querySelector('.overlay').focus()")
+    browser.press("ArrowRight")
+    moved = "new Promise(done => { const one = document.querySelector('.overlay'); one.scrollLeft ? done(true) : one.onscroll = () => done(true) })"
+    assert browser.ask(moved)
+
+
+def test_what_differs_is_red(browser: Browser, pictures: Path) -> None:
+    browser.open(pictures.as_uri(), height=1000)
+    browser.ask("document.querySelector('.difference').scrollIntoView({block: 'center'})")
+    shown = np.asarray(seen(browser, "difference")).astype(int)
+    red = shown[..., 0] - shown[..., 1] > 60
+    assert red[190:220, 20:60].mean() > 0.9
+    assert red[:160].mean() < 0.02
+    said = browser.ask("document.querySelector('.difference + figcaption').textContent")
+    assert 2 < float(said.partition("red: ")[2].partition("\xa0")[0]) < 10
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_picture_is_wider_than_the_window(browser: Browser, pictures: Path, width: int) -> None:
+    browser.open(pictures.as_uri(), width=width)
+    assert browser.ask("document.documentElement.scrollWidth") <= width

@@ -85,6 +85,7 @@ _PICTURES: Final = (
     ".tiff",
     ".avif",
     ".heic",
+    ".heif",
     ".svg",
 )
 

@@ -24,10 +24,10 @@ from neardup.sources.files import File
 from neardup.sources.limits import size
 from neardup.sources.reading import Report, Request, batch_of
 from neardup.sources.streams import Broken
-from neardup.thumbs import PIXELS, BadPicture, decode
+from neardup.thumbs import PIXELS, BadPicture, NoDecoder, decode
 from neardup.types import Bad, Batch
 
-VERSION: Final = 1  # raised when the same file gives another thumbnail
+VERSION: Final = 2  # raised when the same file gives another thumbnail
 CHUNK: Final = 256
 FIELDS: Final = {
     "pixels": pa.int64(),
@@ -104,6 +104,7 @@ def _batch(
             bad(Bad(file.name, None, None, one.reason))
             continue
         file.digest = one.sha256
+        file.reduced = None if one.fault is not None else one.reduced
         file.bytes = key[1] if key else file.bytes
         if one.fault is not None or one.width * one.height > request.limits.pixels:
             fault = (
@@ -171,6 +172,8 @@ def _look(file: File, request: Request) -> Known | Broken:
         return Known(digest, fault="is empty")
     try:
         found = decode(data, limit=request.limits.pixels)
+    except NoDecoder as error:
+        return Broken(str(error))  # not remembered: it may be installed
     except BadPicture as error:
         if request.limits.pixels != 178_956_970:
             return Broken(str(error))  # another limit may say otherwise: not remembered
@@ -178,13 +181,10 @@ def _look(file: File, request: Request) -> Known | Broken:
     return Known(digest, found.width, found.height, found.taken, found.reduced, found.thumb)
 
 
-def cache_path() -> str:
+def cache_folder() -> str:
     """Where pictures are remembered: NEARDUP_CACHE, or the user's cache folder."""
-    base = os.environ.get("NEARDUP_CACHE")
-    if not base:
-        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        base = os.path.join(home, "neardup")
-    return os.path.join(base, f"pictures-{VERSION}.sqlite")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("NEARDUP_CACHE") or os.path.join(home, "neardup")
 
 
 class Cache:
@@ -192,7 +192,7 @@ class Cache:
 
     def __init__(self, path: str | None = None) -> None:
         self._base: sqlite3.Connection | None = None
-        path = cache_path() if path is None else path
+        path = os.path.join(cache_folder(), f"pictures-{VERSION}.sqlite") if path is None else path
         with suppress(OSError, sqlite3.Error):
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             base = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)

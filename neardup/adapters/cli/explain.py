@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from typing import Any
 
@@ -36,16 +37,19 @@ def command(
     """Compare two documents, by id in a run (--run OUT) or as two files.
 
     Shows fingerprints, distance, measured similarity, the features that differ and weigh most, and a
-    word diff.
+    word diff. Of pictures: what leads from one to the other, and where they differ then.
     """
     from neardup.diffs import excerpt, word_diff
     from neardup.explain import explain
 
     evidence: dict[str, Any] | None = None
     notes: list[str] = []
+    if run_path is not None and name is not None:
+        raise click.UsageError("the run has its scheme; --scheme is for two files")
+    if _are_pictures(run_path, left, right, name):
+        _explain_pictures(run_path, left, right, name or "image", as_json)
+        return
     if run_path is not None:
-        if name is not None:
-            raise click.UsageError("the run has its scheme; --scheme is for two files")
         texts, scheme, evidence, notes = _from_run(run_path, left, right, inputs)
     else:
         texts, scheme = _from_files(left, right, name or "text")
@@ -64,6 +68,106 @@ def command(
         _show(left, right, found, evidence, notes, pieces)
 
 
+def _are_pictures(run_path: str | None, left: str, right: str, name: str | None) -> bool:
+    from neardup.runs import Run
+    from neardup.schemes import scheme
+    from neardup.sources import mostly_pictures
+
+    if run_path is not None:
+        return bool(Run(run_path).settings.get("format") == "image")
+    return scheme(name).features == "picture" if name else all(mostly_pictures(one) for one in (left, right))
+
+
+def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as_json: bool) -> None:
+    from neardup.errors import RefusedInput
+    from neardup.explain import explain_pictures
+    from neardup.pictures import RADIUS, RULES
+    from neardup.runs import Run, file_digest
+    from neardup.schemes import scheme
+    from neardup.sources import id_path
+    from neardup.thumbs import BadPicture
+
+    evidence, notes, rule = None, [], RULES["default"]
+    if run_path is not None:
+        run = Run(run_path)
+        notes = [_fate(row) for row in _documents(run, left, right)]
+        known = {one.id: one.sha256 for one in (*run.inputs, *run.protected)}
+        for id in (left, right):
+            path = id_path(id)
+            if os.path.isfile(path) and known.get(id) not in (None, file_digest(path)):
+                notes.append(f"{id} changed since the run")
+        evidence = run.pair(left, right)
+        if evidence is None:
+            notes.append("the run did not measure this pair; the figures are computed now")
+        rule = RULES.get(str(run.settings.get("verify")), rule)
+    data = []
+    for id in (left, right):
+        try:
+            with open(id_path(id) if run_path is not None else id, "rb") as file:
+                data.append(file.read())
+        except OSError as error:
+            raise RefusedInput(f"{id!r} cannot be read: {error.strerror}") from None
+    try:
+        found = explain_pictures(scheme(name), data[0], data[1], rule=rule)
+    except BadPicture as fault:
+        raise RefusedInput(f"{left!r} and {right!r} cannot be compared: {fault}") from None
+    if found.proposed is None:
+        notes.append(f"no part, turn or mirror is within {RADIUS} bits: a run would not look at this pair")
+    if as_json:
+        facts = {
+            "documents": [left, right],
+            **dataclasses.asdict(found),
+            "evidence": evidence,
+            "notes": notes,
+        }
+        click.echo(json.dumps(facts))
+        return
+    verdict, reason = (
+        (found.accepted, found.rule) if evidence is None else (evidence["accepted"], evidence["rule"])
+    )
+    rows = []
+    for side, print, name, (width, height), reduced in zip(
+        ("left", "right"), (found.left, found.right), (left, right), found.sizes, found.reduced, strict=True
+    ):
+        scale = ", decoded at a reduced scale" if reduced else ""
+        rows.append((side, f"{print or 'no information'}  {name} ({width} x {height}{scale})"))
+    if found.distance is not None:
+        rows.append(("distance", f"{found.distance} of {found.bits} bits, as they are"))
+    if found.proposed is not None:
+        rows.append(("nearest view", f"{found.proposed} of 256 bits"))
+    rows += [
+        ("verdict", f"{'accepted' if verdict else 'rejected'}: {reason}"),
+        ("similarity", f"{found.similarity:.3f}"),
+        ("blocks that agree", f"{found.agree:.3f}, {found.fine:.3f} on the finer image"),
+        ("shown by the other", f"{found.left_shown:.0%} of left, {found.right_shown:.0%} of right"),
+        ("map", " ".join(f"{number:.3f}" for number in found.map)),
+        ("scheme", f"{found.scheme} {found.digest}"),
+    ]
+    _table(rows, notes)
+    click.echo("\nthe left picture, block by block (. the same, # differs, blank: not in the right one):")
+    for line in found.differs:
+        click.echo(f"  |{line}|")
+
+
+def _documents(run: Any, left: str, right: str) -> list[dict[str, Any]]:
+    from neardup.errors import InvalidValue
+
+    rows = []
+    for id in (left, right):
+        if (row := run.document(id)) is None:
+            raise InvalidValue(f"no document {id!r} in run {run.path!r}")
+        rows.append(row)
+    return rows
+
+
+def _table(rows: list[tuple[str, str]], notes: list[str]) -> None:
+    width = max(len(key) for key, _ in rows)
+    for key, value in rows:
+        click.echo(f"{key:<{width}}  {visible(value)}")
+    for note in notes:
+        click.echo(f"note: {visible(note)}")
+
+
 def _from_run(
     path: str, left: str, right: str, inputs: tuple[str, ...]
 ) -> tuple[list[str], Any, dict[str, Any] | None, list[str]]:
@@ -71,11 +175,7 @@ def _from_run(
     from neardup.runs import Run
 
     run = Run(path)
-    rows = []
-    for id in (left, right):
-        if (row := run.document(id)) is None:
-            raise InvalidValue(f"no document {id!r} in run {path!r}")
-        rows.append(row)
+    rows = _documents(run, left, right)
     texts, scheme = run.texts([left, right], inputs)
     for id in (left, right):
         if id not in texts:
@@ -136,11 +236,7 @@ def _show(
             if evidence[key] is not None:
                 rows.append((what, f"{evidence[key]:.3f}"))
     rows.append(("scheme", f"{found.scheme} {found.digest}"))
-    width = max(len(key) for key, _ in rows)
-    for key, value in rows:
-        click.echo(f"{key:<{width}}  {visible(value)}")
-    for note in notes:
-        click.echo(f"note: {visible(note)}")
+    _table(rows, notes)
     if found.differences:
         click.echo("\nfeatures that differ, the heaviest first (left / right occurrences):")
         for one in found.differences:

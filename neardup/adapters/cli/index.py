@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
@@ -12,44 +13,89 @@ def command() -> None:
     """Build, change and search an index of fingerprints."""
 
 
+_scheme = click.option(
+    "--scheme",
+    metavar="NAME|FILE",
+    help="Fingerprint documents: files or folders of texts, or of pictures (image).",
+)
+
+
 @command.command()
 @click.argument("index")
-@click.argument("fingerprints", default="-", metavar="[FINGERPRINTS|-]")
+@click.argument("data", default="-", metavar="[FINGERPRINTS|DOCUMENTS|-]")
+@_scheme
 @click.option(
-    "--radius", type=click.IntRange(min=0), default=3, show_default=True, help="Largest it will answer."
+    "--radius", type=click.IntRange(min=0), help="Largest it will answer.  [default: 3; what search needs]"
 )
 @click.option(
     "--bits", type=click.IntRange(min=1), help="Width, where the file does not tell.  [default: 64]"
 )
 @click.option("--overwrite", is_flag=True, help="Replace an index that exists.")
-def build(index: str, fingerprints: str, radius: int, bits: int | None, overwrite: bool) -> None:
-    """Write INDEX from the fingerprints of a file."""
+def build(
+    index: str, data: str, scheme: str | None, radius: int | None, bits: int | None, overwrite: bool
+) -> int:
+    """Write INDEX from the fingerprints of a file, or with --scheme from documents.
+
+    `neardup search IMAGE|TEXT --in INDEX` asks an index of documents.
+    """
     from neardup.files import check_free
     from neardup.index import Index
     from neardup.sources.fingerprint_files import read
 
     check_free(index, overwrite=overwrite)
-    ids, prints = read(fingerprints, bits)
-    built = Index(prints.bits, radius, digest=prints.digest)
+    if scheme is not None:
+        from neardup.schemes import scheme as scheme_of
+        from neardup.search import index_radius
+
+        recipe = scheme_of(scheme) if bits is None else scheme_of(scheme, bits=bits)
+        wide = index_radius(recipe) if radius is None else radius
+        return _fill(Index(recipe.bits, wide, digest=recipe.digest), index, data, recipe)
+    ids, prints = read(data, bits)
+    built = Index(prints.bits, 3 if radius is None else radius, digest=prints.digest)
     built.add(ids, prints)
-    built.save(index)
-    click.echo(f"{len(built):,} fingerprints in {index}", err=True)
+    return _save(built, index)
 
 
 @command.command()
 @click.argument("index")
-@click.argument("fingerprints", default="-", metavar="[FINGERPRINTS|-]")
+@click.argument("data", default="-", metavar="[FINGERPRINTS|DOCUMENTS|-]")
+@_scheme
 @click.option("--update", is_flag=True, help="Replace the fingerprints of ids that are there.")
-def add(index: str, fingerprints: str, update: bool) -> None:
-    """Add the fingerprints of a file to INDEX."""
+def add(index: str, data: str, scheme: str | None, update: bool) -> int:
+    """Add the fingerprints of a file, or with --scheme documents, to INDEX.
+
+    Documents take the place of those with the same ids.
+    """
     from neardup.index import Index
     from neardup.sources.fingerprint_files import read
 
     opened = Index.load(index)
-    ids, prints = read(fingerprints, opened.bits)
+    if scheme is not None:
+        from neardup.schemes import scheme as scheme_of
+
+        return _fill(opened, index, data, scheme_of(scheme))
+    ids, prints = read(data, opened.bits)
     (opened.update if update else opened.add)(ids, prints)
+    return _save(opened, index)
+
+
+def _fill(opened: Any, index: str, data: str, scheme: Any) -> int:
+    from neardup.adapters.cli import QUARANTINED, visible
+    from neardup.search import fill
+
+    source = fill(opened, [data], scheme)
+    _save(opened, index)
+    for bad in source.refused:
+        click.echo(f"neardup: left out {visible(bad.file)}: {visible(bad.reason)}", err=True)
+    if source.bad:
+        click.echo(f"neardup: {source.bad:,} of {source.records:,} records are bad; left out", err=True)
+    return QUARANTINED if source.bad or source.refused else 0
+
+
+def _save(opened: Any, index: str) -> int:
     opened.save(index)
     click.echo(f"{len(opened):,} fingerprints in {index}", err=True)
+    return 0
 
 
 @command.command()

@@ -13,21 +13,30 @@ from neardup.adapters.cli import visible
 @click.command()
 @click.argument("question", metavar="IMAGE|TEXT")
 @click.option(
-    "--in", "data", multiple=True, required=True, metavar="DIR", help="Where to search; may be repeated."
+    "--in",
+    "data",
+    multiple=True,
+    required=True,
+    metavar="DIR|INDEX",
+    help="Files, folders or an index of `neardup index build`; may be repeated.",
 )
+@click.option("--scheme", help="Scheme of the index.  [default: text or image, whichever it was built with]")
 @click.option(
     "-n", "--most", type=click.IntRange(min=1), default=20, show_default=True, help="Matches to show."
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
-def command(question: str, data: tuple[str, ...], most: int, threads: int | None, as_json: bool) -> int:
+def command(
+    question: str, data: tuple[str, ...], scheme: str | None, most: int, threads: int | None, as_json: bool
+) -> int:
     """Find what is near to a picture, a text file, or a text.
 
-    Prints distance, similarity, what leads from one to the other, and the id, the nearest first.
+    Prints distance, similarity, what leads from one to the other, and the id, the nearest first. What an
+    index names is read and measured; where that is not possible, the line says that it was not verified.
     """
     from neardup.search import search
 
-    for match in search(question, data, threads=threads)[:most]:
+    for match in search(question, data, scheme=scheme, threads=threads)[:most]:
         if as_json:
             click.echo(json.dumps(asdict(match)))
         else:

@@ -1,0 +1,130 @@
+"""How fast pictures are read and compared, beside imagehash.phash in the same run.
+
+    python benchmarks/images.py [--photos 200] [--pixels 3000000] [--data ../shared/quality]
+
+Photographs are made of the pool's pictures: enlarged, with grain, as JPEG files of a camera's quality.
+`thumbnails` reads a folder to fingerprints with all cores, `phash` is the loop that users of imagehash
+write. `dedupe` is the whole command in a fresh process; the second time nothing changed. Seconds are
+wall clock, processor seconds stand beside them. Exit 1 if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+TARGETS = {"phash": 4.0, "second": 50.0}
+
+
+def make_photos(pool: Path, folder: Path, count: int, pixels: int) -> None:
+    """Photographs of that many pixels; no two show the same."""
+    r = random.Random(7)
+    files = sorted(path for path in pool.iterdir() if path.suffix == ".jpg")
+    for number in range(count):
+        one, other = (Image.open(path).convert("RGB") for path in r.sample(files, 2))
+        height = round((pixels * 3 / 4) ** 0.5 + 1)
+        size = (pixels // height + 1, height)
+        # Half of the mixture is another picture, so that few photographs are enough of a pool.
+        mixed = Image.blend(
+            one.resize(size, Image.Resampling.BICUBIC), other.resize(size), r.uniform(0.3, 0.7)
+        )
+        grain = np.random.default_rng(number).normal(0, 5, (size[1], size[0], 1))
+        Image.fromarray(np.clip(np.asarray(mixed) + grain, 0, 255).astype(np.uint8)).save(
+            folder / f"{number:05d}.jpg", quality=90
+        )
+
+
+def measured(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall and processor seconds of this process and its children."""
+
+    def spent() -> float:
+        both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(one.ru_utime + one.ru_stime for one in both)
+
+    begin, used = time.perf_counter(), spent()
+    work()
+    return time.perf_counter() - begin, spent() - used
+
+
+def thumbnails(folder: Path) -> None:
+    from neardup.pictures import stored
+    from neardup.sources import open_source
+
+    for batch in open_source(str(folder), format="image"):
+        assert batch.pictures is not None
+        stored(batch.pictures)
+
+
+def phash(folder: Path) -> None:
+    import imagehash
+
+    for path in sorted(folder.iterdir()):
+        imagehash.phash(Image.open(path))
+
+
+def dedupe(folder: Path, out: Path) -> None:
+    command = [sys.executable, "-m", "neardup", "dedupe", folder, "-o", out, "--quiet", "--no-guards"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--photos", type=int, default=200)
+    parser.add_argument("--pixels", type=int, default=3_000_000)
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/quality"), help="folder with images_pool/"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder, work = Path(temporary) / "photos", Path(temporary) / "work"
+        folder.mkdir()
+        work.mkdir()
+        make_photos(options.data / "images_pool", folder, options.photos, options.pixels)
+        found: dict[str, tuple[float, float]] = {}
+        # The peer before and after: the machine may be shared.
+        phashes = [measured(lambda: phash(folder))]
+        for name in ("a", "b"):
+            os.environ["NEARDUP_CACHE"] = str(work / name)
+            again = measured(lambda: thumbnails(folder))
+            found["thumbnails"] = min(found.get("thumbnails", again), again)
+        found["thumbnails, again"] = measured(lambda: thumbnails(folder))
+        phashes.append(measured(lambda: phash(folder)))
+        found["phash"] = min(phashes)
+        os.environ["NEARDUP_CACHE"] = str(work / "c")
+        found["dedupe"] = measured(lambda: dedupe(folder, work / "one"))
+        found["dedupe, again"] = measured(lambda: dedupe(folder, work / "two"))
+        size = sum(path.stat().st_size for path in folder.iterdir()) / options.photos
+    cores = len(os.sched_getaffinity(0))
+    print(f"{options.photos} photographs of {options.pixels:,} pixels, {size / 1e6:.2f} MB, {cores} cores")
+    print("| work | seconds | processor seconds | pictures/s |\n| --- | --- | --- | --- |")
+    for name, (wall, used) in found.items():
+        print(f"| {name} | {wall:.2f} | {used:.2f} | {options.photos / wall:,.0f} |")
+    ratios = {
+        "phash": found["phash"][0] / found["thumbnails"][0],
+        "second": found["dedupe"][0] / found["dedupe, again"][0],
+    }
+    used = found["phash"][1] / found["thumbnails"][1]
+    reading = found["thumbnails"][0] / found["thumbnails, again"][0]
+    print(f"thumbnails: {ratios['phash']:.1f} x phash by wall clock, {used:.1f} x by processor time")
+    print(f"second time: reading {reading:.0f} x faster, dedupe {ratios['second']:.1f} x faster")
+    missed = [name for name, aim in TARGETS.items() if ratios[name] < aim]
+    if missed:
+        print(f"missed: {', '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
