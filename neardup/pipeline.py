@@ -575,10 +575,25 @@ class Flow:
             if len(needed):
                 self._set_aside(sources, wanted, verifier)
             with stage("verify", quiet=self.quiet) as advance:
-                verifier.meet(found.left, found.right)
-                judged = self._stars(same, found, Judgements(found, verifier.judge), documents)
+                verdicts = Judgements(found, verifier.judge)
+                if self.measure.rule is not None:
+                    self._judge_together(found, verifier, verdicts)
+                judged = self._stars(same, found, verdicts, documents)
                 advance(len(needed), 0)
         return judged
+
+    def _judge_together(self, found: Candidates, verifier: Verifier, verdicts: Judgements) -> None:
+        """Judge all candidate pairs among their neighbours, in parts that may have been done before."""
+        parts = verifier.parts(found.left, found.right)
+        done = self.checkpoints.load("verdicts")
+        first = 0 if done is None else verdicts.restore(done)
+        saved = time.monotonic()
+        for number, rows in enumerate(parts[first:], first + 1):
+            verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
+            if number == len(parts) or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                self.checkpoints.save("verdicts", verdicts.table(number))
+                saved = time.monotonic()
+        verifier.meet(found.left, found.right, verdicts.measured[:, 0])
 
     def _set_aside(self, sources: Sequence[Source], wanted: Rows, verifier: Verifier) -> None:
         at = 0
@@ -863,6 +878,8 @@ class Judgements:
         self._left, self._right = found.left, found.right
         count = len(found.left)
         self.known = np.zeros(count, dtype=bool)
+        """Who was asked for; more may have been judged."""
+        self._judged = np.zeros(count, dtype=bool)
         self.yes = np.zeros(count, dtype=bool)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
@@ -871,24 +888,42 @@ class Judgements:
         """Take in pairs that were added at the end."""
         more = len(found.left) - len(self._left)
         self._left, self._right = found.left, found.right
-        for name in ("known", "yes", "reason", "measured"):
+        for name in ("known", "_judged", "yes", "reason", "measured"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
 
+    def note(self, rows: Rows, verdicts: Verdicts) -> None:
+        """Verdicts on some pairs."""
+        self._judged[rows] = True
+        self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
+        for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
+            self.measured[rows, column] = np.rint(values * WHOLE)
+
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
-        missing = rows[~self.known[rows]]
+        missing = rows[~self._judged[rows]]
         if self._judge is None:
             self.yes[missing] = True
         else:
             for at in range(0, len(missing), ROUND):
                 part = missing[at : at + ROUND]
-                verdicts = self._judge(self._left[part], self._right[part])
-                self.yes[part], self.reason[part] = verdicts.accepted, verdicts.reason
-                for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
-                    self.measured[part, column] = np.rint(values * WHOLE)
-        self.known[missing] = True
+                self.note(part, self._judge(self._left[part], self._right[part]))
+        self.known[rows] = True
         return self.yes[rows]
+
+    def table(self, parts: int) -> pa.Table:
+        """What was judged, for a checkpoint, after so many parts."""
+        columns = {"judged": self._judged, "yes": self.yes, "reason": self.reason}
+        names = {f"measured{at}": self.measured[:, at] for at in range(3)}
+        return pa.table({**columns, **names}).replace_schema_metadata({b"parts": str(parts).encode()})
+
+    def restore(self, table: pa.Table) -> int:
+        """Take over what was judged before; how many parts that was."""
+        self._judged, self.yes, self.reason = (
+            np.array(table.column(name)) for name in ("judged", "yes", "reason")
+        )
+        self.measured = np.stack([np.array(table.column(f"measured{at}")) for at in range(3)], axis=1)
+        return int((table.schema.metadata or {})[b"parts"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

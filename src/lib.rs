@@ -30,6 +30,7 @@ mod keys;
 mod md5;
 mod mix;
 mod nearest;
+mod neighbours;
 mod normalize;
 mod parallel;
 mod picture;

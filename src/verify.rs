@@ -129,9 +129,6 @@ impl Reason {
     }
 }
 
-/// Rivals that are looked at, for each pair and test.
-pub const RIVALS: usize = 16;
-
 /// The neighbours of a pair that are looked at.
 pub struct Rivals<'a> {
     /// The nearest one of each group of nearly identical texts that neither of the two is in.
