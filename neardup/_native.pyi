@@ -219,6 +219,13 @@ def nearest_pairs(
 ) -> npt.NDArray[np.bool_]:
     """Which pairs, sorted by left and right, are among the *most* nearest of either side."""
 
+_Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
+
+def read_jsonl(
+    block: bytes, text: str, id: str
+) -> tuple[_Column, _Column | None, npt.NDArray[np.int64]] | None:
+    """Offsets and bytes of texts and ids, and where lines begin; None for a block with a doubtful line."""
+
 def walk_pairs(
     documents: int, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], least: int
 ) -> tuple[npt.NDArray[np.uint32], list[int]]:

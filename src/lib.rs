@@ -26,6 +26,7 @@ mod ids;
 mod index;
 mod index_file;
 mod join;
+mod jsonl;
 mod keys;
 mod md5;
 mod mix;

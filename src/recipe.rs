@@ -114,10 +114,11 @@ impl Recipe {
     pub fn counted<'a>(&self, text: &str, scratch: &'a mut Scratch) -> (&'a [u8], &'a [Counted]) {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
+        let length = scratch.text.len();
         if self.cut(ascii, false, scratch) {
             self.count_different(scratch);
         }
-        (&scratch.text, scratch.counts.found())
+        (&scratch.text[..length + mix::PADDING], scratch.counts.found())
     }
 
     /// What identifies the normalised text, or None where there is no information in it. The

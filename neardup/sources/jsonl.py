@@ -11,8 +11,12 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import orjson
+import pyarrow as pa
 
+from neardup import _native
 from neardup.sources.files import File
 from neardup.sources.limits import Limits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
@@ -46,7 +50,9 @@ def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
 
 
 def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report) -> Batch | None:
-    lines = block.lines
+    if not request.fields and (batch := _plain(block, file, request, ids)):
+        return batch
+    lines = block.lines()
     try:
         records = list(map(orjson.loads, lines))
     except orjson.JSONDecodeError:
@@ -71,6 +77,32 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
         fields=fields_of([records[row] for row in rows], request.fields),
         raw=[lines[row] + b"\n" for row in rows] if request.raw else None,
     )
+
+
+def _plain(block: Block, file: File, request: Request, ids: Ids) -> Batch | None:
+    """The documents of *block*, if all its lines are documents beyond doubt."""
+    found = _native.read_jsonl(block.data, request.text_field, request.id_name)
+    if found is None:
+        return None
+    texts, named, ends = found
+    places = np.arange(block.line, block.line + len(ends) - 1)
+    names = ids.numbered(places) if named is None else _strings(*named)
+    if names is None:
+        return None
+    if named is not None:
+        ids.note()
+    raw = None
+    if request.raw:
+        data = block.data if block.data.endswith(b"\n") else block.data + b"\n"
+        ends[-1] = len(data)
+        raw = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(places), [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        )
+    return Batch(ids=names, texts=_strings(*texts), file=file.name, places=places, raw=raw)
+
+
+def _strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.LargeStringArray:
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def _named(

@@ -48,11 +48,11 @@ class Broken(RefusedInput):
 class Feed:
     """The raw bytes of an input, read once from start to end, with their SHA-256."""
 
-    def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None) -> None:
-        """*copy* receives every byte read, so that a pipe can be read again."""
+    def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None, hashed: bool = True) -> None:
+        """*copy* receives every byte read, so that a pipe can be read again. Only what is *hashed* has a digest."""
         self._file = file
         self._copy = copy
-        self._hash = hashlib.sha256()
+        self._hash = hashlib.sha256() if hashed else None
         self._head = b""
         self.count = 0
 
@@ -69,10 +69,15 @@ class Feed:
             return piece
         return self._take(length)
 
-    def digest(self) -> str:
-        """The SHA-256 of all bytes of the input, in hexadecimal; reads what is left."""
+    def drain(self) -> None:
+        """Read what is left."""
         while self.read():
             pass
+
+    def digest(self) -> str:
+        """The SHA-256 of all bytes of the input, in hexadecimal; reads what is left."""
+        self.drain()
+        assert self._hash is not None
         return self._hash.hexdigest()
 
     def _take(self, length: int) -> bytes:
@@ -80,7 +85,8 @@ class Feed:
             piece = self._file.read(length) or b""
         except OSError as error:
             raise Broken(f"cannot be read: {error.strerror or error}") from None
-        self._hash.update(piece)
+        if self._hash is not None:
+            self._hash.update(piece)
         self.count += len(piece)
         if self._copy is not None:
             self._copy.write(piece)
