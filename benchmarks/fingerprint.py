@@ -198,7 +198,10 @@ def check_simhash(documents: list[str]) -> None:
 
 def row_of(title: str, one: Work, other: Work, aim: str) -> None:
     wall, cpu = one.rate / other.rate, other.cost / one.cost
-    print(f"| {title} | {one.rate:,.0f} | {other.rate:,.1f} | {wall:,.1f} x | {cpu:,.1f} x | {aim} |", flush=True)
+    print(
+        f"| {title} | {one.rate:,.0f} | {other.rate:,.1f} | {wall:,.1f} x | {cpu:,.1f} x | {aim} |",
+        flush=True,
+    )
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from neardup.sources.files import File
 from neardup.sources.limits import Limits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
 from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, checked_text, fields_of
+from neardup.sources.streams import ahead
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
@@ -35,12 +37,23 @@ class _Fault(str):
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     """The documents of *file*; a record that is none goes to *bad*."""
     ids = Ids(file.id, request)
-    with file.chunks(request.limits) as chunks:
-        for block in blocks(chunks, limits=request.limits):
+    with file.chunks(request.limits) as chunks, closing(ahead(_looked_at(chunks, request))) as looked_at:
+        for block, found in looked_at:
             if isinstance(block, LongLine):
                 bad(too_long(file.name, block, request.limits))
-            elif batch := _documents(block, file, request, ids, bad):
+            elif (batch := _plain(block, found, file, request, ids)) or (
+                batch := _documents(block, file, request, ids, bad)
+            ):
                 yield batch
+
+
+def _looked_at(chunks: Iterator[bytes], request: Request) -> Iterator[tuple[Block | LongLine, Any]]:
+    """All blocks, each with the records that the core finds in it, if it has no doubt."""
+    for block in blocks(chunks, limits=request.limits):
+        if isinstance(block, LongLine) or request.fields:
+            yield block, None
+        else:
+            yield block, _native.read_jsonl(block.data, request.text_field, request.id_name)
 
 
 def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
@@ -50,8 +63,6 @@ def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
 
 
 def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report) -> Batch | None:
-    if not request.fields and (batch := _plain(block, file, request, ids)):
-        return batch
     lines = block.lines()
     try:
         records = list(map(orjson.loads, lines))
@@ -79,9 +90,8 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
     )
 
 
-def _plain(block: Block, file: File, request: Request, ids: Ids) -> Batch | None:
-    """The documents of *block*, if all its lines are documents beyond doubt."""
-    found = _native.read_jsonl(block.data, request.text_field, request.id_name)
+def _plain(block: Block, found: Any, file: File, request: Request, ids: Ids) -> Batch | None:
+    """The documents of *block*, if the core *found* all its lines to be documents."""
     if found is None:
         return None
     texts, named, ends = found

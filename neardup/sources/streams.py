@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from queue import Full, Queue
 from threading import Event, Thread
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, TypeVar
 
 from neardup.errors import RefusedInput
 from neardup.sources.limits import MIB, Limits, size
@@ -30,6 +30,9 @@ MAGIC: Final = {
     b"BZh": "bz2",
 }
 SUFFIXES: Final = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bz2"}
+
+
+T = TypeVar("T")
 
 
 class Broken(RefusedInput):
@@ -49,7 +52,7 @@ class Feed:
     """The raw bytes of an input, read once from start to end, with their SHA-256."""
 
     def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None, hashed: bool = True) -> None:
-        """*copy* receives every byte read, so that a pipe can be read again. Only what is *hashed* has a digest."""
+        """*copy* receives every byte read, so that a pipe can be read again; only if *hashed* it has a digest."""
         self._file = file
         self._copy = copy
         self._hash = hashlib.sha256() if hashed else None
@@ -140,12 +143,12 @@ def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """The same bytes, read and decompressed by another thread while the last ones are looked at."""
-    ready: Queue[bytes | BaseException | None] = Queue(maxsize=1)
+def ahead(pieces: Iterator[T]) -> Generator[T, None, None]:
+    """The same pieces, made by another thread while the last one is looked at."""
+    ready: Queue[T | BaseException | None] = Queue(maxsize=1)
     stopped = Event()
 
-    def put(value: bytes | BaseException | None) -> bool:
+    def put(value: T | BaseException | None) -> bool:
         while not stopped.is_set():
             try:
                 ready.put(value, timeout=0.1)

@@ -339,7 +339,7 @@ impl Verifier {
         let fits = |need: Need| {
             let texts = need.into_iter().map(|number| self.slots[number as usize]).filter(|slot| *slot != NONE);
             bytes += texts.map(|slot| self.texts.length(slot as usize) * SIZE).sum::<usize>();
-            bytes <= self.profiles.limit / 2
+            bytes <= self.profiles.limit / 4
         };
         needs.take(ROUND).map(fits).take_while(|fits| *fits).count().max(1)
     }
@@ -403,7 +403,7 @@ impl Profiles {
         }
         missing.sort_unstable();
         missing.dedup();
-        if self.bytes > self.limit / 2 {
+        if self.bytes > self.limit / 4 * 3 {
             self.forget();
         }
         missing
@@ -420,7 +420,7 @@ impl Profiles {
         let mut kept = 0;
         let oldest = ages.iter().find_map(|(used, bytes)| {
             kept += bytes;
-            (kept > self.limit / 4).then_some(*used)
+            (kept > self.limit / 2).then_some(*used)
         });
         let oldest = oldest.unwrap_or(0);
         self.held.retain(|_, (_, used)| *used > oldest || *used == self.now);
