@@ -484,26 +484,36 @@ class Flow:
 
     def fingerprint(self, sources: Sequence[Source], scheme: Scheme, documents: Documents) -> Fingerprints:
         """The fingerprints of all documents."""
-        done = self.checkpoints.load("fingerprints")
+        words = np.zeros((len(documents), (scheme.bits + 63) // 64), dtype=np.uint64)
+        valid = np.zeros(len(documents), dtype=bool)
+        prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
+        if self.measure.verifies and len(documents) < 2:
+            return prints
+        done, known = self.checkpoints.load("fingerprints"), 0
         if done is not None:
-            return Fingerprints.from_arrow(done.column("fingerprint"), scheme.bits, scheme.digest)
-        if not self.measure.verifies or len(documents) > 1:
-            words = np.zeros((len(documents), (scheme.bits + 63) // 64), dtype=np.uint64)
-            valid = np.zeros(len(documents), dtype=bool)
-            at = 0
-            for source in sources:
-                with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
-                    for batch in source:
-                        some = _fingerprints(scheme, batch, self.threads)
-                        words[at : at + len(batch)] = some.words
-                        valid[at : at + len(batch)] = some.valid
-                        at += len(batch)
-                        advance(at, source.consumed)
-            prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
-        else:
-            prints = Fingerprints.of([None] * len(documents), scheme.bits, scheme.digest)
-        self.checkpoints.save("fingerprints", pa.table({"fingerprint": prints.to_arrow()}))
+            known = len(done)
+            before = Fingerprints.from_arrow(done.column("fingerprint"), scheme.bits, scheme.digest)
+            words[:known], valid[:known] = before.words, before.valid
+        at, saved = 0, time.monotonic()
+        for source in sources if known < len(documents) else ():
+            with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
+                for batch in source:
+                    at += len(batch)
+                    if at <= known:
+                        continue
+                    some = _fingerprints(scheme, batch, self.threads)
+                    words[at - len(batch) : at] = some.words
+                    valid[at - len(batch) : at] = some.valid
+                    advance(at, source.consumed)
+                    if at == len(documents) or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                        self._save_fingerprints(prints, at)
+                        saved = time.monotonic()
         return prints
+
+    def _save_fingerprints(self, prints: Fingerprints, count: int) -> None:
+        if self.work is not None:
+            some = Fingerprints(prints.words[:count], bits=prints.bits, valid=prints.valid[:count])
+            self.checkpoints.save("fingerprints", pa.table({"fingerprint": some.to_arrow()}))
 
     def candidates(self, prints: Fingerprints, same: Representatives, documents: Documents) -> Candidates:
         """The pairs of different texts that are near enough to be looked at."""
@@ -929,10 +939,10 @@ class Judgements:
 
     def restore(self, table: pa.Table) -> int:
         """Take over what was judged before; how many parts that was."""
-        self._judged, self.yes, self.reason = (
-            np.array(table.column(name)) for name in ("judged", "yes", "reason")
-        )
-        self.measured = np.stack([np.array(table.column(f"measured{at}")) for at in range(3)], axis=1)
+        for name, own in (("judged", self._judged), ("yes", self.yes), ("reason", self.reason)):
+            own[:] = table.column(name)
+        for at in range(3):
+            self.measured[:, at] = table.column(f"measured{at}")
         return int((table.schema.metadata or {})[b"parts"])
 
 
@@ -1065,8 +1075,14 @@ class Conclusion:
         clustered = np.bincount(self.keeper, minlength=count)
         self.clusters = int((clustered > 1).sum())
         self.keep = self.stays.copy()
+        self.cluster = self.keeper
         if keep.none:
-            self.keep &= (clustered[self.keeper] == 1) | fixed
+            if same.across and len(same.document):
+                # A copy in its own source was not compared with it, but is a duplicate of what that one is.
+                texts = np.bincount(judged.keeper, minlength=len(judged.keeper))
+                copies = informative & self.stays & (texts[judged.keeper[text]] > 1) & ~fixed
+                self.cluster = np.where(copies, same.document[text], self.keeper)
+            self.keep &= (clustered[self.cluster] == 1) | fixed
 
     def _numbers(self, rows: Rows) -> tuple[Any, ...]:
         """Distance, three similarities and the rule of documents that go, each against its keeper."""
@@ -1097,7 +1113,7 @@ class Conclusion:
         rows = rows[pc.sort_indices(ids.take(pa.array(rows))).to_numpy()]
         goes = ~self.stays[rows]
         distance, measured, _ = self._numbers(rows[goes])
-        cluster = ids.take(pa.array(self.keeper[rows])).cast(pa.string())
+        cluster = ids.take(pa.array(self.cluster[rows])).cast(pa.string())
         columns = {
             "id": ids.take(pa.array(rows)).cast(pa.string()),
             "cluster": cluster,

@@ -52,7 +52,7 @@ class Feed:
     """The raw bytes of an input, read once from start to end, with their SHA-256."""
 
     def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None, hashed: bool = True) -> None:
-        """*copy* receives every byte read, so that a pipe can be read again; only if *hashed* it has a digest."""
+        """*copy* receives every byte read, so that a pipe can be read again; *hashed* ones have a digest."""
         self._file = file
         self._copy = copy
         self._hash = hashlib.sha256() if hashed else None
