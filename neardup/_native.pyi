@@ -90,7 +90,7 @@ class Verifier:
         self,
         left: npt.NDArray[np.int64],
         right: npt.NDArray[np.int64],
-        plain: npt.NDArray[np.uint32],
+        plain: npt.NDArray[np.uint16],
         same: int,
     ) -> None: ...
     def judge(
@@ -101,6 +101,15 @@ class Verifier:
         threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """The reason of each pair's verdict, and its plain, common and rare similarity."""
+    def judge_together(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        rule: dict[str, Any],
+        bounds: tuple[int, int],
+        threads: int | None,
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
+        """The same of all pairs of some documents: neighbours, and nearly identical, from *bounds* on."""
     def text(self, document: int) -> str: ...
 
 # The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
@@ -209,6 +218,18 @@ def nearest_pairs(
     most: int,
 ) -> npt.NDArray[np.bool_]:
     """Which pairs, sorted by left and right, are among the *most* nearest of either side."""
+
+_Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
+
+def read_jsonl(
+    block: bytes, text: str, id: str
+) -> tuple[_Column, _Column | None, npt.NDArray[np.int64]] | None:
+    """Offsets and bytes of texts and ids, and where lines begin; None for a block with a doubtful line."""
+
+def walk_pairs(
+    documents: int, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], least: int
+) -> tuple[npt.NDArray[np.uint32], list[int]]:
+    """An order of pairs in which near documents stand together, and where its parts end."""
 
 def picture_fingerprints(
     thumbs: npt.NDArray[np.uint8],

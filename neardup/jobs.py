@@ -375,11 +375,13 @@ def build_report(
     for keeper, rows in clusters.items():
         members = [_view(row, sides, looks) for row in rows[:SHOWN_MEMBERS]]
         views.append(ClusterView(sides.get(keeper, Side(keeper, "")), members, len(rows) + 1))
+    # Copies, whose texts need no measuring, have their rows too.
+    accepted = int(pc.sum(evidence.column("accepted")).as_py() or 0)
     summary = {
         **result.summary,
-        "measured": result.summary["measured_pairs"],
-        "accepted": result.summary["accepted_pairs"],
-        "rejected": result.summary["measured_pairs"] - result.summary["accepted_pairs"],
+        "measured": len(evidence),
+        "accepted": accepted,
+        "rejected": len(evidence) - accepted,
         "bits": result.scheme.bits,
         "recall": job.settings.recall,
         "keep": job.settings.keep,

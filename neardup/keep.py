@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup.errors import InvalidValue
 from neardup.registry import Registry
@@ -184,7 +186,7 @@ def _ranked(scores: list[float | int]) -> npt.NDArray[Any]:
 
 def keep_order(
     keep: Keep,
-    ids: Sequence[str],
+    ids: pa.LargeStringArray,
     lengths: npt.NDArray[np.int64],
     fields: Mapping[str, Sequence[Any]],
     *,
@@ -195,7 +197,8 @@ def keep_order(
 
     *pairs* says in how many verified pairs each document is, for `central`; *fixed* ones come first.
 
-    >>> keep_order(parse_keep("longest"), ["b", "a", "c"], np.array([5, 5, 9]), {}).tolist()
+    >>> ids = pa.array(["b", "a", "c"], pa.large_string())
+    >>> keep_order(parse_keep("longest"), ids, np.array([5, 5, 9]), {}).tolist()
     [2, 1, 0]
     """
     count = len(ids)
@@ -211,7 +214,7 @@ def keep_order(
             positions = np.arange(count)
             keys.append(-positions if rule.name == "last" else positions)
     by_id = np.empty(count, dtype=np.int64)
-    by_id[np.array(sorted(range(count), key=ids.__getitem__), dtype=np.int64)] = np.arange(count)
+    by_id[pc.sort_indices(ids).to_numpy()] = np.arange(count)
     first = [] if fixed is None else [~fixed]
     # The last key is the first that lexsort looks at.
     return np.lexsort([by_id, *reversed(keys), *first])

@@ -69,6 +69,8 @@ NARROW: Final = 2_000
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+# Keepers in crowded places that are compared with everything at a time.
+HUBS: Final = 64
 # How many bits of a 16-bit number are set.
 _COUNTS: Final = (
     np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(1, np.uint8)
@@ -489,26 +491,36 @@ class Flow:
 
     def fingerprint(self, sources: Sequence[Source], scheme: Scheme, documents: Documents) -> Fingerprints:
         """The fingerprints of all documents."""
-        done = self.checkpoints.load("fingerprints")
+        words = np.zeros((len(documents), (scheme.bits + 63) // 64), dtype=np.uint64)
+        valid = np.zeros(len(documents), dtype=bool)
+        prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
+        if self.measure.verifies and len(documents) < 2:
+            return prints
+        done, known = self.checkpoints.load("fingerprints"), 0
         if done is not None:
-            return Fingerprints.from_arrow(done.column("fingerprint"), scheme.bits, scheme.digest)
-        if not self.measure.verifies or len(documents) > 1:
-            words = np.zeros((len(documents), (scheme.bits + 63) // 64), dtype=np.uint64)
-            valid = np.zeros(len(documents), dtype=bool)
-            at = 0
-            for source in sources:
-                with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
-                    for batch in source:
-                        some = _fingerprints(scheme, batch, self.threads)
-                        words[at : at + len(batch)] = some.words
-                        valid[at : at + len(batch)] = some.valid
-                        at += len(batch)
-                        advance(at, source.consumed)
-            prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
-        else:
-            prints = Fingerprints.of([None] * len(documents), scheme.bits, scheme.digest)
-        self.checkpoints.save("fingerprints", pa.table({"fingerprint": prints.to_arrow()}))
+            known = len(done)
+            before = Fingerprints.from_arrow(done.column("fingerprint"), scheme.bits, scheme.digest)
+            words[:known], valid[:known] = before.words, before.valid
+        at, saved = 0, time.monotonic()
+        for source in sources if known < len(documents) else ():
+            with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
+                for batch in source:
+                    at += len(batch)
+                    if at <= known:
+                        continue
+                    some = _fingerprints(scheme, batch, self.threads)
+                    words[at - len(batch) : at] = some.words
+                    valid[at - len(batch) : at] = some.valid
+                    advance(at, source.consumed)
+                    if at == len(documents) or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                        self._save_fingerprints(prints, at)
+                        saved = time.monotonic()
         return prints
+
+    def _save_fingerprints(self, prints: Fingerprints, count: int) -> None:
+        if self.work is not None:
+            some = Fingerprints(prints.words[:count], bits=prints.bits, valid=prints.valid[:count])
+            self.checkpoints.save("fingerprints", pa.table({"fingerprint": some.to_arrow()}))
 
     def candidates(self, prints: Fingerprints, same: Representatives, documents: Documents) -> Candidates:
         """The pairs of different texts that are near enough to be looked at."""
@@ -584,10 +596,25 @@ class Flow:
             if len(needed):
                 self._set_aside(sources, wanted, verifier)
             with stage("verify", quiet=self.quiet) as advance:
-                verifier.meet(found.left, found.right)
-                judged = self._stars(same, found, Judgements(found, verifier.judge), documents)
+                verdicts = Judgements(found, verifier.judge)
+                if self.measure.rule is not None:
+                    self._judge_together(found, verifier, verdicts)
+                judged = self._stars(same, found, verdicts, documents)
                 advance(len(needed), 0)
         return judged
+
+    def _judge_together(self, found: Candidates, verifier: Verifier, verdicts: Judgements) -> None:
+        """Judge all candidate pairs among their neighbours, in parts that may have been done before."""
+        parts = verifier.parts(found.left, found.right)
+        done = self.checkpoints.load("verdicts")
+        first = 0 if done is None else verdicts.restore(done)
+        saved = time.monotonic()
+        for number, rows in enumerate(parts[first:], first + 1):
+            verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
+            if number == len(parts) or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                self.checkpoints.save("verdicts", verdicts.table(number))
+                saved = time.monotonic()
+        verifier.meet(found.left, found.right, verdicts.measured[:, 0])
 
     def _set_aside(self, sources: Sequence[Source], wanted: Rows, verifier: Verifier) -> None:
         at = 0
@@ -697,11 +724,8 @@ class Flow:
             )
         valid = np.flatnonzero(prints.valid)
         if len(valid):
-            rows = _as_bytes(prints.words[valid])
-            _, first, counts = np.unique(rows, return_index=True, return_counts=True)
-            most = int(counts.argmax())
-            alike = valid[rows == rows[first[most]]][:EXAMPLES]
-            trips.append(same_guard(limits, len(documents), int(counts[most]), _ids(ids, alike)))
+            most, alike = _most_alike(prints.words, valid)
+            trips.append(same_guard(limits, len(documents), most, _ids(ids, alike)))
         return tuple(trip for trip in trips if trip is not None)
 
 
@@ -810,15 +834,17 @@ class Representatives:
             )
         order = _order(documents, keep, fixed, None)
         order = order[documents.informative[order]]
-        keys = np.stack(
-            [documents.content[order, 0], documents.content[order, 1], codes[order].astype(np.uint64)], axis=1
-        )
-        rows = _as_bytes(keys)
-        _, first, inverse = np.unique(rows, return_index=True, return_inverse=True)
+        keys = [documents.content[order, 1], documents.content[order, 0], codes[order]]
+        # The sort is stable: of equal texts the first in the keep order comes first.
+        by_text = np.lexsort(keys)
+        begins = np.ones(len(order), dtype=bool)
+        begins[1:] = np.logical_or.reduce([key[by_text[1:]] != key[by_text[:-1]] for key in keys])
+        first = by_text[begins]
         # Numbered by where each text is first met in the keep order.
-        place = np.argsort(np.argsort(first))
+        place = np.empty(len(first), dtype=np.int64)
+        place[np.argsort(first)] = np.arange(len(first))
         of_document = np.full(len(documents), -1, dtype=np.int64)
-        of_document[order] = place[inverse]
+        of_document[order[by_text]] = np.repeat(place, np.diff(np.append(np.flatnonzero(begins), len(order))))
         document = order[np.sort(first)]
         count = len(document)
         return cls(
@@ -857,7 +883,7 @@ def _order(
 ) -> Rows:
     """The keep order of all documents, or of some."""
     chosen = np.arange(len(documents)) if rows is None else rows
-    ids = _ids(documents.ids, chosen)
+    ids = documents.ids if rows is None else documents.ids.take(pa.array(rows))
     columns = {name: documents.column(name) for name in keep.fields}
     fields = {name: [values[row] for row in chosen.tolist()] for name, values in columns.items()}
     degree = None if pairs is None else pairs[chosen]
@@ -872,17 +898,31 @@ class Judgements:
         self._left, self._right = found.left, found.right
         count = len(found.left)
         self.known = np.zeros(count, dtype=bool)
+        """Who was asked for; more may have been judged."""
+        self._judged = np.zeros(count, dtype=bool)
         self.yes = np.zeros(count, dtype=bool)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
 
-    def learn(self, found: Candidates) -> None:
-        """Take in pairs that were added at the end."""
-        more = len(found.left) - len(self._left)
+    def learn(self, found: Candidates, verdicts: Sequence[Verdicts]) -> None:
+        """Take in pairs that were added at the end, and what was found of them."""
+        count = len(self._left)
         self._left, self._right = found.left, found.right
-        for name in ("known", "yes", "reason", "measured"):
+        more = len(found.left) - count
+        for name in ("known", "_judged", "yes", "reason", "measured"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
+        for part in verdicts:
+            self.note(np.arange(count, count + len(part.reason)), part)
+            count += len(part.reason)
+        self.known[-more:] = True
+
+    def note(self, rows: Rows, verdicts: Verdicts) -> None:
+        """Verdicts on some pairs."""
+        self._judged[rows] = True
+        self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
+        for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
+            self.measured[rows, column] = np.rint(values * WHOLE)
 
     def table(self) -> pa.Table:
         """What is known, to be kept."""
@@ -900,18 +940,33 @@ class Judgements:
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
-        missing = rows[~self.known[rows]]
-        if self._judge is None:
-            self.yes[missing] = True
-        else:
-            for at in range(0, len(missing), ROUND):
-                part = missing[at : at + ROUND]
-                verdicts = self._judge(self._left[part], self._right[part])
-                self.yes[part], self.reason[part] = verdicts.accepted, verdicts.reason
-                for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
-                    self.measured[part, column] = np.rint(values * WHOLE)
-        self.known[missing] = True
+        missing = rows[~self._judged[rows]]
+        for at in range(0, len(missing), ROUND):
+            part = missing[at : at + ROUND]
+            self.note(part, self.judge(self._left[part], self._right[part]))
+        self.known[rows] = True
         return self.yes[rows]
+
+    def judge(self, left: Rows, right: Rows) -> Verdicts:
+        """Verdicts on any pairs; without a judge all are accepted."""
+        if self._judge is not None:
+            return self._judge(left, right)
+        nothing = np.zeros(len(left))
+        return Verdicts(np.ones(len(left), dtype=bool), nothing.astype(np.uint8), nothing, nothing, nothing)
+
+    def table(self, parts: int) -> pa.Table:
+        """What was judged, for a checkpoint, after so many parts."""
+        columns = {"judged": self._judged, "yes": self.yes, "reason": self.reason}
+        names = {f"measured{at}": self.measured[:, at] for at in range(3)}
+        return pa.table({**columns, **names}).replace_schema_metadata({b"parts": str(parts).encode()})
+
+    def restore(self, table: pa.Table) -> int:
+        """Take over what was judged before; how many parts that was."""
+        for name, own in (("judged", self._judged), ("yes", self.yes), ("reason", self.reason)):
+            own[:] = table.column(name)
+        for at in range(3):
+            self.measured[:, at] = table.column(f"measured{at}")
+        return int((table.schema.metadata or {})[b"parts"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -937,26 +992,41 @@ def _absorb(
     Changes *keeper*. A text that goes was measured against its new keeper; one that is not accepted
     there stays, even where the text that kept it goes.
     """
+    own = np.arange(len(keeper))
     sizes = np.bincount(keeper, minlength=len(keeper))
-    hubs = np.flatnonzero(found.crowded & (sizes > 1) & (keeper == np.arange(len(keeper))))
-    for hub in hubs[np.argsort(rank[hubs])].tolist():
-        if keeper[hub] != hub:
-            continue
-        one = Fingerprints(found.prints.words[hub : hub + 1], bits=found.prints.bits)
-        near = join(one, found.radius, other=found.prints)
-        other = near.right.astype(np.int64)
-        wanted = (rank[keeper[other]] > rank[hub]) & ~same.fixed[other] & (other != hub)
-        wanted &= same.comparable(np.full(len(other), hub), other)
-        other, distance = other[wanted], near.distance[wanted].astype(np.int32)
-        if not len(other):
-            continue
-        first = len(found.left)
-        found = found.with_more(np.full(len(other), hub), other, distance)
-        verdicts.learn(found)
-        taken = other[verdicts.accepted(np.arange(first, len(found.left)))]
-        keeper[taken] = hub
-        lost = np.isin(keeper, taken) & (keeper != np.arange(len(keeper)))
-        keeper[lost] = np.flatnonzero(lost)
+    hubs = np.flatnonzero(found.crowded & (sizes > 1) & (keeper == own))
+    hubs = hubs[np.argsort(rank[hubs])]
+    known = found.left << 32 | found.right
+    more: list[tuple[Rows, Rows, npt.NDArray[np.int32], Verdicts]] = []
+    for at in range(0, len(hubs), HUBS):
+        some = hubs[at : at + HUBS]
+        prints = Fingerprints(found.prints.words[some], bits=found.prints.bits)
+        pairs = join(prints, found.radius, other=found.prints)
+        ends = np.searchsorted(pairs.left, np.arange(len(some) + 1))
+        for hub, begin, end in zip(some.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            if keeper[hub] != hub:
+                continue
+            other, distance = pairs.right[begin:end].astype(np.int64), pairs.distance[begin:end]
+            wanted = (rank[keeper[other]] > rank[hub]) & ~same.fixed[other] & (other != hub)
+            wanted &= same.comparable(np.full(len(other), hub), other)
+            other, distance = other[wanted], distance[wanted].astype(np.int32)
+            keys = np.minimum(other, hub) << 32 | np.maximum(other, hub)
+            rows = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
+            met = known[rows] == keys
+            taken = other[met][verdicts.accepted(rows[met])]
+            other, distance = other[~met], distance[~met]
+            if len(other):
+                left, right = np.minimum(other, hub), np.maximum(other, hub)
+                judged = verdicts.judge(left, right)
+                more.append((left, right, distance, judged))
+                taken = np.concatenate([taken, other[judged.accepted]])
+            keeper[taken] = hub
+            lost = np.isin(keeper, taken) & (keeper != own)
+            keeper[lost] = np.flatnonzero(lost)
+    if more:
+        one, two, apart, judgements = zip(*more, strict=True)
+        found = found.with_more(np.concatenate(one), np.concatenate(two), np.concatenate(apart))
+        verdicts.learn(found, judgements)
     return found
 
 
@@ -1028,8 +1098,14 @@ class Conclusion:
         clustered = np.bincount(self.keeper, minlength=count)
         self.clusters = int((clustered > 1).sum())
         self.keep = self.stays.copy()
+        self.cluster = self.keeper
         if keep.none:
-            self.keep &= (clustered[self.keeper] == 1) | fixed
+            if same.across and len(same.document):
+                # A copy in its own source was not compared with it, but is a duplicate of what that one is.
+                texts = np.bincount(judged.keeper, minlength=len(judged.keeper))
+                copies = informative & self.stays & (texts[judged.keeper[text]] > 1) & ~fixed
+                self.cluster = np.where(copies, same.document[text], self.keeper)
+            self.keep &= (clustered[self.cluster] == 1) | fixed
 
     def _numbers(self, rows: Rows) -> tuple[Any, ...]:
         """Distance, three similarities and the rule of documents that go, each against its keeper."""
@@ -1060,7 +1136,7 @@ class Conclusion:
         rows = rows[pc.sort_indices(ids.take(pa.array(rows))).to_numpy()]
         goes = ~self.stays[rows]
         distance, measured, _ = self._numbers(rows[goes])
-        cluster = ids.take(pa.array(self.keeper[rows])).cast(pa.string())
+        cluster = ids.take(pa.array(self.cluster[rows])).cast(pa.string())
         columns = {
             "id": ids.take(pa.array(rows)).cast(pa.string()),
             "cluster": cluster,
@@ -1101,10 +1177,17 @@ class Conclusion:
         return pa.table(table, schema=EVIDENCE).sort_by([("keeper", "ascending"), ("id", "ascending")])
 
 
-def _as_bytes(rows: npt.NDArray[np.uint64]) -> npt.NDArray[Any]:
-    """Each row as one value that can be sorted and compared."""
-    block = np.ascontiguousarray(rows)
-    return block.view(np.dtype(f"V{block.shape[1] * 8}")).ravel()
+def _most_alike(words: npt.NDArray[np.uint64], valid: Rows) -> tuple[int, Rows]:
+    """How many of the *valid* rows are equal to the most frequent one, and some of them."""
+    keys = words[valid, 0]
+    for column in range(1, words.shape[1]):
+        keys = keys * np.uint64(0x9E3779B97F4A7C15) ^ words[valid, column]
+    ordered = np.sort(keys)
+    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    longest = int(np.diff(np.append(begins, len(ordered))).argmax())
+    found = valid[keys == ordered[begins[longest]]]
+    found = found[(words[found] == words[found[0]]).all(axis=1)]
+    return len(found), found[:EXAMPLES]
 
 
 def _spread(where: Flags, values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:

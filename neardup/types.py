@@ -26,8 +26,9 @@ class Batch:
     """Documents that stand next to each other in one input, as Arrow arrays of equal length.
 
     `file` is the file, or the folder that was walked for one document a file, as the user named it.
-    `raw` is there only when it was asked for: a list of the records' bytes (line formats, with
-    their line ends) or a record batch with every column (tables); None for one document a file.
+    `raw` is there only when it was asked for: the records' bytes as a list or an Arrow
+    array (line formats, with their line ends), or a record batch with every column (tables); None for
+    one document a file.
     """
 
     ids: pa.LargeStringArray

@@ -27,6 +27,8 @@ NEIGHBOUR: Final = 6000
 SAME: Final = 9000
 # Nearest candidates of a document that are looked at as its neighbours.
 NEIGHBOURS: Final = 32
+# Pairs judged together, at least; more only where one neighbourhood has more.
+PART: Final = 4096
 
 REASONS: Final = (
     "nearly identical",
@@ -136,6 +138,10 @@ class Verdicts:
     rare: npt.NDArray[np.float64]
 
 
+def _verdicts(reason: npt.NDArray[np.uint8], *measured: npt.NDArray[np.uint16]) -> Verdicts:
+    return Verdicts(reason < ACCEPTING, reason, *(values / WHOLE for values in measured))
+
+
 def measuring_scheme() -> Scheme:
     """The features on which pairs are measured, whatever scheme proposed them."""
     return scheme("text")
@@ -154,22 +160,32 @@ class Verifier:
         memory: int,
         threads: int | None = None,
     ) -> None:
-        self._measure, self._threads = measure, threads
+        self._measure, self._threads, self._documents = measure, threads, documents
         self._native = _native.Verifier(measuring_scheme().recipe, frequencies, documents, spill, memory)
 
     def add(self, numbers: Rows, texts: pa.LargeStringArray) -> None:
         """Set aside texts; *numbers* says whose they are, -1 where one is not wanted."""
         self._native.add(np.ascontiguousarray(numbers, dtype=np.int64), arrow_chunk(texts))
 
-    def meet(self, left: Rows, right: Rows) -> None:
-        """Learn from candidate pairs who is near whom."""
+    def parts(self, left: Rows, right: Rows) -> list[Rows]:
+        """Candidate pairs by number, in parts that share no document; near ones stand together."""
+        order, ends = _native.walk_pairs(self._documents, left, right, PART)
+        return np.split(order.astype(np.int64), ends[:-1]) if ends else []
+
+    def judge_together(self, left: Rows, right: Rows) -> Verdicts:
+        """Judge pairs that are all there are of their documents."""
+        assert self._measure.rule is not None
+        rule = asdict(self._measure.rule)
+        return _verdicts(*self._native.judge_together(left, right, rule, (NEIGHBOUR, SAME), self._threads))
+
+    def meet(self, left: Rows, right: Rows, plain: npt.NDArray[np.uint16] | None = None) -> None:
+        """Learn from candidate pairs, and how similar they are, who is near whom."""
         if self._measure.rule is None or not len(left):
             return
-        parts = [
-            self._native.measure(left[at : at + 4096], right[at : at + 4096], self._threads)[:, 0]
-            for at in range(0, len(left), 4096)
-        ]
-        plain = np.concatenate(parts)
+        if plain is None:
+            plain = np.zeros(len(left), dtype=np.uint16)
+            for rows in self.parts(left, right):
+                plain[rows] = self._native.measure(left[rows], right[rows], self._threads)[:, 0]
         near = plain >= NEIGHBOUR
         self._native.set_neighbours(left[near], right[near], plain[near], SAME)
 
@@ -177,9 +193,7 @@ class Verifier:
         """Measure pairs and say which are accepted, and why; by another *measure*, if one is given."""
         measure = measure or self._measure
         if measure.rule is not None:
-            rule = asdict(measure.rule)
-            reason, *values = self._native.judge(left, right, rule, self._threads)
-            return Verdicts(reason < ACCEPTING, reason, *(value / WHOLE for value in values))
+            return _verdicts(*self._native.judge(left, right, asdict(measure.rule), self._threads))
         found = self._native.measure(left, right, self._threads).astype(np.float64)
         plain, common, rare, shared, one, other = found.T
         whole = one + other - shared if measure.name == "jaccard" else np.minimum(one, other)

@@ -3,6 +3,7 @@
 mod hamming;
 mod index;
 mod interrupt;
+mod jsonl;
 mod picture;
 mod survey;
 mod text;
@@ -21,6 +22,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     hamming::register(module)?;
     index::register(module)?;
+    jsonl::register(module)?;
     picture::register(module)?;
     survey::register(module)?;
     text::register(module)?;

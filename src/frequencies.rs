@@ -34,13 +34,17 @@ impl Shard {
     /// The place of *key*, or the free one where it belongs.
     #[inline(always)]
     fn place(&self, key: u64) -> usize {
-        let mask = self.keys.len() - 1;
-        // The top bits chose the shard; the ones below them choose the place.
-        let mut at = (key >> 6) as usize & mask;
+        let mut at = self.home(key);
         while self.keys[at] != key && self.keys[at] != 0 {
-            at = (at + 1) & mask;
+            at = (at + 1) & (self.keys.len() - 1);
         }
         at
+    }
+
+    /// Where *key* belongs. The top bits chose the shard; lower ones choose the place.
+    #[inline(always)]
+    fn home(&self, key: u64) -> usize {
+        (key >> 6) as usize & (self.keys.len() - 1)
     }
 
     fn add(&mut self, key: u64, count: u32) {
@@ -120,7 +124,7 @@ impl Frequencies {
     }
 
     /// Count documents: *hashes* are their different features, in any order.
-    pub fn add(&self, documents: u64, hashes: &mut [u64]) {
+    pub fn add(&self, documents: u64, hashes: &[u64]) {
         self.documents.fetch_add(documents, Ordering::Relaxed);
         if let Some(cells) = &self.sketch {
             for hash in hashes.iter() {
@@ -129,17 +133,24 @@ impl Frequencies {
             return;
         }
         // By shard, so that each lock is taken once.
-        hashes.sort_unstable_by_key(|hash| hash >> 58);
-        for group in hashes.chunk_by(|left, right| left >> 58 == right >> 58) {
-            self.add_to_shard((group[0] >> 58) as usize, group.iter().map(|hash| (key_of(*hash), 1)));
+        let mut groups: [Vec<u64>; SHARDS] = std::array::from_fn(|_| Vec::with_capacity(hashes.len() / SHARDS * 2));
+        for hash in hashes {
+            groups[(hash >> 58) as usize].push(key_of(*hash));
+        }
+        for (number, group) in groups.iter().enumerate().filter(|(_, group)| !group.is_empty()) {
+            self.add_to_shard(number, group.iter().map(|key| (*key, 1)));
         }
     }
 
-    fn add_to_shard(&self, number: usize, entries: impl Iterator<Item = (u64, u32)>) {
+    fn add_to_shard(&self, number: usize, entries: impl Iterator<Item = (u64, u32)> + Clone) {
         // A poisoned lock means a panic elsewhere; the counts themselves are whole.
         let mut shard = self.shards[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let before = shard.used;
+        let mut later = entries.clone().skip(AHEAD);
         for (key, count) in entries {
+            if let Some((later, _)) = later.next() {
+                simd::prefetch(&shard.keys[shard.home(later)]);
+            }
             shard.add(key, count);
         }
         self.distinct.fetch_add(shard.used - before, Ordering::Relaxed);
@@ -442,12 +453,22 @@ impl Frozen {
         {
             return cpu.classes(&table.buckets, hashes.map(key_of), |class| out.push(DISCOUNT[class]));
         }
-        let mut ahead = hashes.clone().skip(AHEAD);
+        self.ahead(hashes, |hash| out.push(self.weight(hash)));
+    }
+
+    /// Call *found* with each feature and in how many documents it was seen, as `get` says.
+    pub fn each(&self, hashes: impl Iterator<Item = u64> + Clone, mut found: impl FnMut(u64, u32)) {
+        self.ahead(hashes, |hash| found(hash, self.get(hash)));
+    }
+
+    /// Call *use_it* with each feature, for whose place in memory was asked before.
+    fn ahead(&self, hashes: impl Iterator<Item = u64> + Clone, mut use_it: impl FnMut(u64)) {
+        let mut later = hashes.clone().skip(AHEAD);
         for hash in hashes {
-            if let Some(later) = ahead.next() {
+            if let Some(later) = later.next() {
                 self.prefetch(later);
             }
-            out.push(self.weight(hash));
+            use_it(hash);
         }
     }
 

@@ -5,15 +5,28 @@
 
 /// Which pairs are among the *most* nearest of either side; pairs are sorted by left, right.
 pub fn nearest(rows: usize, left: &[u32], right: &[u32], distance: &[u16], most: u32) -> Vec<bool> {
-    let furthest = usize::from(distance.iter().copied().max().unwrap_or(0));
-    let width = furthest + 1;
-    let mut counts = vec![0u32; rows * width];
+    let width = usize::from(distance.iter().copied().max().unwrap_or(0)) + 1;
+    let mut degree = vec![0u32; rows];
+    for row in left.iter().chain(right) {
+        degree[*row as usize] += 1;
+    }
+    // Only those that have more than the most are counted by distance; the others are never full.
+    let crowded: Vec<u32> = (0..rows as u32).filter(|row| degree[*row as usize] > most).collect();
+    let mut place = degree;
+    place.fill(u32::MAX);
+    for (at, row) in crowded.iter().enumerate() {
+        place[*row as usize] = at as u32;
+    }
+    let mut counts = vec![0u32; crowded.len() * width];
     for ((one, other), apart) in left.iter().zip(right).zip(distance) {
         for row in [one, other] {
-            counts[*row as usize * width + usize::from(*apart)] += 1;
+            let at = place[*row as usize];
+            if at != u32::MAX {
+                counts[at as usize * width + usize::from(*apart)] += 1;
+            }
         }
     }
-    // For each row the distance at which it is full, and how many of that distance still fit.
+    // For each the distance at which it is full, and how many of that distance still fit.
     let mut limits: Vec<(usize, u32)> = counts
         .chunks_exact(width)
         .map(|counts| {
@@ -28,7 +41,7 @@ pub fn nearest(rows: usize, left: &[u32], right: &[u32], distance: &[u16], most:
         })
         .collect();
     let mut wanted = |row: u32, apart: usize| {
-        let (limit, room) = &mut limits[row as usize];
+        let Some((limit, room)) = limits.get_mut(place[row as usize] as usize) else { return true };
         if apart == *limit && *room > 0 {
             *room -= 1;
             return true;

@@ -80,19 +80,23 @@ pub struct Profile {
 impl Profile {
     pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, scratch: &mut Scratch) -> Profile {
         let mut profile = Profile::default();
-        let class = |hash| match frequencies {
-            None => RARE,
-            Some(table) => match table.get(hash) {
+        let (normalized, counted) = recipe.counted(text, scratch);
+        profile.read_tokens(normalized);
+        let mut features = Vec::with_capacity(counted.len());
+        if let Some(table) = frequencies {
+            let class = |count| match count {
                 0 | 1 => ALONE,
                 count if count <= table.knee() => RARE,
                 count => SHARED + doublings(count, table.knee()).min(200) as u8,
-            },
-        };
-        let counted = recipe.counted(text, scratch);
-        profile
-            .features
-            .extend(counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, class(feature.hash))));
-        profile.features.sort_unstable();
+            };
+            let mut occurrences = counted.iter().map(|feature| feature.occurrences);
+            table.each(counted.iter().map(|feature| feature.hash), |hash, count| {
+                features.push(Feature::new(hash, occurrences.next().unwrap_or(0), class(count)));
+            });
+        } else {
+            features.extend(counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, RARE)));
+        }
+        profile.features = sorted(&features);
         for feature in &profile.features {
             let weight = feature.weight();
             let common = weight * feature.common_weight();
@@ -100,26 +104,22 @@ impl Profile {
             profile.common += common * common;
             profile.rare += if feature.is_rare() { weight * weight } else { 0 };
         }
-        let mut normalized = recipe.normalized(text);
-        let length = normalized.len();
-        normalized.resize(length + mix::PADDING, 0);
-        profile.read_tokens(&normalized, length);
         profile
     }
 
-    /// Read the tokens of a normalised text that has padding behind its *length* bytes.
-    fn read_tokens(&mut self, padded: &[u8], length: usize) {
+    /// Read the tokens of a normalised text that has padding behind it.
+    fn read_tokens(&mut self, padded: &[u8]) {
         let mut run: Vec<&str> = Vec::new();
-        let text = std::str::from_utf8(&padded[..length]).unwrap_or_default();
-        for token in tokens(text) {
+        let text = std::str::from_utf8(&padded[..padded.len() - mix::PADDING]).unwrap_or_default();
+        for_each_token(text, |token| {
             let start = token.as_ptr() as usize - text.as_ptr() as usize;
             self.tokens.push(mix::hash_part(padded, start, start + token.len(), 0));
             if token.chars().all(char::is_numeric) {
                 run.push(token);
-            } else {
+            } else if !run.is_empty() {
                 self.note_numbers(&mut run);
             }
-        }
+        });
         self.note_numbers(&mut run);
         self.joined.extend_from_slice(&self.numbers);
         for list in [&mut self.numbers, &mut self.joined] {
@@ -146,23 +146,51 @@ impl Profile {
     }
 }
 
-/// The words of a normalised text outside CJK, and every CJK character, in order.
-fn tokens(text: &str) -> impl Iterator<Item = &str> {
-    let table = (!text.is_ascii()).then(Table::get);
-    let is_cjk = move |letter: char| table.is_some_and(|table| table.entry(letter as u32) & CJK != 0);
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        rest = rest.trim_start_matches(' ');
-        let first = rest.chars().next()?;
+/// Features in ascending order. Their hashes are spread evenly: each is put where its first bits say,
+/// and what meets there is sorted.
+fn sorted(features: &[Feature]) -> Vec<Feature> {
+    let bits = (features.len() / 2).max(2).ilog2();
+    let part = |feature: Feature| (feature.0 >> (u64::BITS - bits)) as usize;
+    let mut ends = vec![0u32; 1 << bits];
+    for feature in features {
+        ends[part(*feature)] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    let mut found = vec![Feature(0); features.len()];
+    for feature in features {
+        let end = &mut ends[part(*feature)];
+        found[*end as usize] = *feature;
+        *end += 1;
+    }
+    let mut begin = 0;
+    for end in ends {
+        found[begin..end as usize].sort_unstable();
+        begin = end as usize;
+    }
+    found
+}
+
+/// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order.
+fn for_each_token<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
+    if text.is_ascii() {
+        return text.split(' ').filter(|token| !token.is_empty()).for_each(found);
+    }
+    let table = Table::get();
+    let is_cjk = |letter: char| table.entry(letter as u32) & CJK != 0;
+    let mut rest = text.trim_start_matches(' ');
+    while let Some(first) = rest.chars().next() {
         let end = if is_cjk(first) {
             first.len_utf8()
         } else {
             rest.find(|letter: char| letter == ' ' || is_cjk(letter)).unwrap_or(rest.len())
         };
         let (token, after) = rest.split_at(end);
-        rest = after;
-        Some(token)
-    })
+        found(token);
+        rest = after.trim_start_matches(' ');
+    }
 }
 
 #[cfg(test)]
@@ -171,6 +199,23 @@ mod tests {
 
     #[test]
     fn tokens_are_words_and_cjk_characters() {
-        assert_eq!(tokens("ab 12 漢字x").collect::<Vec<_>>(), ["ab", "12", "漢", "字", "x"]);
+        let tokens = |text| {
+            let mut found = Vec::new();
+            for_each_token(text, |token| found.push(token));
+            found
+        };
+        assert_eq!(tokens("ab 12 漢字x"), ["ab", "12", "漢", "字", "x"]);
+        assert_eq!(tokens(" ab  12"), ["ab", "12"]);
+    }
+
+    #[test]
+    fn features_are_sorted_wherever_they_crowd() {
+        for shift in [0, 30, 60] {
+            let features: Vec<_> = (0..500u64).map(|at| Feature(mix::finish(at) >> shift)).collect();
+            let mut expected = features.clone();
+            expected.sort_unstable();
+            assert_eq!(sorted(&features), expected);
+        }
+        assert!(sorted(&[]).is_empty());
     }
 }

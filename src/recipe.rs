@@ -110,17 +110,15 @@ impl Recipe {
         true
     }
 
-    /// The different features of a text and how often each occurs, in ascending order of hash.
-    pub fn counted<'a>(&self, text: &str, scratch: &'a mut Scratch) -> &'a [Counted] {
+    /// The normalised form of a text, with padding behind it, and its different features.
+    pub fn counted<'a>(&self, text: &str, scratch: &'a mut Scratch) -> (&'a [u8], &'a [Counted]) {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
+        let length = scratch.text.len();
         if self.cut(ascii, false, scratch) {
             self.count_different(scratch);
         }
-        let counts = &mut scratch.counts;
-        let found = &mut counts.found[..counts.different];
-        found.sort_unstable();
-        found
+        (&scratch.text[..length + mix::PADDING], scratch.counts.found())
     }
 
     /// What identifies the normalised text, or None where there is no information in it. The

@@ -41,6 +41,11 @@ impl TextStore {
         Ok(())
     }
 
+    /// The bytes of the text with that number.
+    pub fn length(&self, number: usize) -> usize {
+        (self.offsets[number + 1] - self.offsets[number]) as usize
+    }
+
     /// The text with that number.
     pub fn get(&self, number: usize) -> io::Result<String> {
         let (start, end) = (self.offsets[number], self.offsets[number + 1]);

@@ -129,9 +129,6 @@ impl Reason {
     }
 }
 
-/// Rivals that are looked at, for each pair and test.
-pub const RIVALS: usize = 16;
-
 /// The neighbours of a pair that are looked at.
 pub struct Rivals<'a> {
     /// The nearest one of each group of nearly identical texts that neither of the two is in.
@@ -196,9 +193,9 @@ pub fn contest(
     rivals: &Rivals<'_>,
     reason: Reason,
 ) -> Reason {
-    let dispute = Dispute::of(left, right, measures, rule, rivals);
     let contrast = if measures.plain >= rule.high { rule.high_contrast } else { rule.contrast };
-    let template = dispute.siblings >= rule.siblings || !dispute.stands_out(contrast);
+    let dispute = Dispute::of(left, right, measures);
+    let template = dispute.has_siblings(left, right, rule, rivals) || !dispute.stands_out(rivals, contrast);
     if template { Reason::Template } else { reason }
 }
 
@@ -209,18 +206,18 @@ fn other_numbers(left: &Profile, right: &Profile) -> u64 {
     missing(&left.numbers, &right.joined).min(missing(&right.numbers, &left.joined))
 }
 
-/// What the neighbours of a pair say of what it shares.
+/// What a pair shares, and what is in dispute between it and its neighbours.
 struct Dispute {
-    /// Features of both that fewer than two groups of rivals have.
-    own: u64,
-    /// Features of one that other documents have and the other one has not: the smaller side.
+    /// The features of both.
+    shared: Vec<u64>,
+    /// Features that only one of the two has: the smaller side.
+    differing: u64,
+    /// Those of them that other documents have.
     leftover: u64,
-    /// Rivals that keep nearly all the two share, and differ from both as much as these from each other.
-    siblings: usize,
 }
 
 impl Dispute {
-    fn of(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule, rivals: &Rivals<'_>) -> Dispute {
+    fn of(left: &Profile, right: &Profile, measures: &Measures) -> Dispute {
         let mut shared: Vec<u64> = Vec::with_capacity(measures.shared as usize);
         let mut shared_with_others = 0;
         for_each_shared(&left.features, &right.features, |one, _| {
@@ -228,44 +225,57 @@ impl Dispute {
             shared_with_others += u64::from(one.is_shared());
         });
         let others = |side: &Profile| side.features.iter().filter(|feature| feature.is_shared()).count() as u64;
-        let count = shared.len() as u64;
-        let differing = (left.features.len() as u64).min(right.features.len() as u64) - count;
+        let differing = (left.features.len() as u64).min(right.features.len() as u64) - shared.len() as u64;
         let leftover = others(left).min(others(right)) - shared_with_others;
-        let mut own = count;
-        if leftover > 0 && !rivals.groups.is_empty() {
-            let mut holders = vec![0u8; shared.len()];
-            for rival in &rivals.groups {
-                for_each_held(&shared, &rival.features, |at| holders[at] = holders[at].saturating_add(1));
-            }
-            own = holders.iter().filter(|holders| **holders < 2).count() as u64;
-        }
-        let mut siblings = 0;
-        if differing > 0 && differing * rule.slot >= count {
-            let is_sibling = |rival: &&&Profile| is_sibling(left, right, rival, &shared, differing);
-            // As many as make a template are enough.
-            siblings = rivals.all.iter().filter(is_sibling).take(rule.siblings).count();
-        }
-        Dispute { own, leftover, siblings }
+        Dispute { shared, differing, leftover }
     }
 
-    /// Whether at least *share* of what is in dispute is the pair's own.
-    fn stands_out(&self, share: u64) -> bool {
-        self.own * WHOLE >= (self.own + self.leftover) * share
+    /// Whether enough rivals keep nearly all the two share, and differ from both as much as these from
+    /// each other.
+    fn has_siblings(&self, left: &Profile, right: &Profile, rule: &Rule, rivals: &Rivals<'_>) -> bool {
+        if self.differing == 0 || self.differing * rule.slot < self.shared.len() as u64 {
+            return rule.siblings == 0;
+        }
+        let is_sibling = |rival: &&&Profile| self.is_sibling(left, right, rival);
+        rivals.all.iter().filter(is_sibling).take(rule.siblings).count() == rule.siblings
+    }
+
+    fn is_sibling(&self, left: &Profile, right: &Profile, rival: &Profile) -> bool {
+        let differs = |side: &Profile| {
+            let mut both = 0;
+            for_each_shared(&side.features, &rival.features, |_, _| both += 1);
+            let apart = (side.features.len() as u64).min(rival.features.len() as u64) - both;
+            apart * 4 >= self.differing * 3
+        };
+        lacks_fewer(&self.shared, &rival.features, self.differing.div_ceil(4)) && differs(left) && differs(right)
+    }
+
+    /// Whether at least *share* of what is in dispute is held by fewer than two groups of rivals.
+    fn stands_out(&self, rivals: &Rivals<'_>, share: u64) -> bool {
+        let is_enough = |own: u64| own * WHOLE >= (own + self.leftover) * share;
+        if self.leftover == 0 || rivals.groups.is_empty() {
+            return is_enough(self.shared.len() as u64);
+        }
+        let mut holders = vec![0u8; self.shared.len()];
+        rivals.groups.iter().enumerate().all(|(before, rival)| {
+            for_each_held(&self.shared, &rival.features, |at| holders[at] = holders[at].saturating_add(1));
+            // The first alone decides nothing, unless it is the only one.
+            (before == 0 && rivals.groups.len() > 1)
+                || is_enough(holders.iter().filter(|holders| **holders < 2).count() as u64)
+        })
     }
 }
 
-fn is_sibling(left: &Profile, right: &Profile, rival: &Profile, shared: &[u64], differing: u64) -> bool {
-    let apart = |side: &Profile| {
-        let mut both = 0;
-        for_each_shared(&side.features, &rival.features, |_, _| both += 1);
-        (side.features.len() as u64).min(rival.features.len() as u64) - both
-    };
-    if apart(left).min(apart(right)) * 4 < differing * 3 {
-        return false;
+/// Whether *features* lack fewer than *limit* of the *keys*.
+fn lacks_fewer(keys: &[u64], features: &[Feature], limit: u64) -> bool {
+    let (mut at, mut other, mut lacking) = (0, 0, 0);
+    while at < keys.len() && other < features.len() && lacking < limit {
+        let (one, two) = (keys[at], features[other].key());
+        lacking += u64::from(one < two);
+        at += usize::from(one <= two);
+        other += usize::from(two <= one);
     }
-    let mut held = 0;
-    for_each_held(shared, &rival.features, |_| held += 1);
-    (shared.len() as u64 - held) * 4 < differing
+    lacking + (keys.len() - at) as u64 * u64::from(other == features.len()) < limit
 }
 
 /// Call *found* with the position of each of *keys* that *features* hold.

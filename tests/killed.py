@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 # Small batches and a checkpoint after each: a small job has all the steps of a large one.
 CONSTANTS = [
     ("neardup.pipeline", "CHECKPOINT_SECONDS", -1.0),
+    ("neardup.verify", "PART", 1),
     ("neardup.sources.lines", "BLOCK", 4096),
     ("neardup.sources.streams", "BLOCK", 4096),
     ("neardup.sources.jsonl", "BLOCK", 4096),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -117,9 +118,8 @@ def test_what_is_no_number_or_date_comes_last() -> None:
         rules.moment("2024-05-01") == rules.moment(date(2024, 5, 1)) == rules.moment("2024-05-01T00:00:00Z")
     )
     assert rules.number(10**400) == 10**400
-    order = rules.keep_order(
-        rules.parse_keep("max:x"), ["b", "a"], np.array([1, 1]), {"x": [10**400, 10**400 + 1]}
-    )
+    ids = pa.array(["b", "a"], pa.large_string())
+    order = rules.keep_order(rules.parse_keep("max:x"), ids, np.array([1, 1]), {"x": [10**400, 10**400 + 1]})
     assert order.tolist() == [1, 0]
 
 
@@ -178,6 +178,16 @@ def test_within_and_across_compare_only_what_they_say() -> None:
     )
     assert across.annotations.column("keep").to_pylist() == [True, True, False]
     assert across.evidence.column("rule").to_pylist()[0] == "identical text"
+
+
+def test_across_with_keep_none_also_takes_second_copies() -> None:
+    rows = copies(source=["a", "b"])
+    twice = [{**row, "id": row["id"] + " again"} for row in rows[:2]]
+    other = [{**rows[0], "id": name, "text": "quite another text"} for name in ("alone", "alone again")]
+    found = nd.dedupe([*rows, *twice, *other], across="source", keep="none").annotations
+    assert [row["id"] for row in found.to_pylist() if row["keep"]] == ["alone", "alone again"]
+    removed = found.filter(pc.invert(found.column("keep")))
+    assert len(set(removed.column("cluster").to_pylist())) == 1
 
 
 # --- guards ----------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ def test_blocks_hold_every_byte_whatever_the_chunks(chunks, limit):
         assert block.line == len(seen) + 1
         assert block.offset == sum(len(line) + 1 for line in lines[: len(seen)])
         if isinstance(block, Block):
-            seen += block.lines
+            seen += block.lines()
         else:
             assert block.length == len(lines[len(seen)]) > limit
             seen.append(lines[len(seen)])
@@ -219,3 +219,28 @@ def test_a_million_bad_lines_take_time_in_proportion(tmp_path):
     source = open_source(path)
     assert list(source) == []
     assert source.bad == 1_000_000
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.dictionaries(st.sampled_from("xyz"), _VALUES)), max_size=5), st.data()
+)
+def test_a_block_is_read_alike_with_and_without_doubt(tmp_path_factory, documents, data):
+    """A line that is none sends the whole block to the reader that tells why."""
+    rows = [{"id": f"d{at}", "text": text, **more} for at, (text, more) in enumerate(documents)]
+    escaped = data.draw(st.booleans())
+    lines = [json.dumps(row, ensure_ascii=escaped).encode() + b"\n" for row in rows]
+    path = tmp_path_factory.mktemp("alike") / "a.jsonl"
+    path.write_bytes(b"".join(lines))
+    expected = [(row["id"], row["text"]) for row in rows]
+    assert read(str(path)) == (expected, [])
+    path.write_bytes(b"".join([*lines, b"no JSON\n"]))
+    found, bad = read(str(path))
+    assert found == expected
+    assert [line for line, _ in bad] == [len(lines) + 1]

@@ -92,5 +92,13 @@ def _writer(stack: ExitStack, file: IO[bytes], batch: Batch, header: bytes) -> _
     return lambda part, wanted: _put_lines(out, part.raw, wanted)
 
 
-def _put_lines(file: IO[bytes], lines: list[bytes], wanted: _Mask) -> None:
-    file.write(b"".join(line for line, keep in zip(lines, wanted.tolist(), strict=True) if keep))
+def _put_lines(file: IO[bytes], lines: list[bytes] | pa.LargeBinaryArray, wanted: _Mask) -> None:
+    if isinstance(lines, list):
+        file.write(b"".join(line for line, keep in zip(lines, wanted.tolist(), strict=True) if keep))
+        return
+    begins, data = np.frombuffer(lines.buffers()[1], np.int64), memoryview(lines.buffers()[2])
+    begins = begins[lines.offset : lines.offset + len(lines) + 1]
+    # Neighbours that stay are written in one piece.
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]])))
+    for begin, end in begins[edges].reshape(-1, 2).tolist():
+        file.write(data[begin:end])

@@ -501,7 +501,10 @@ def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
 
 def _row_bytes(batch: Batch, row: int) -> bytes:
     import orjson
+    import pyarrow as pa
 
     if isinstance(batch.raw, list):
         return bytes(batch.raw[row])
+    if isinstance(batch.raw, pa.LargeBinaryArray):
+        return bytes(batch.raw[row].as_py())
     return orjson.dumps({"id": batch.ids[row].as_py(), "text": batch.texts[row].as_py()})

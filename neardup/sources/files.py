@@ -124,15 +124,15 @@ class File:
                 # Kept open for the life of this object: it has no name that could be left behind.
                 copy = tempfile.TemporaryFile()  # noqa: SIM115
                 weakref.finalize(self, copy.close)
-                feed = Feed(file, copy=copy)
+                feed = Feed(file, copy=copy, hashed=self.digest is None)
             else:
-                feed = Feed(file)
+                feed = Feed(file, hashed=self.digest is None)
             self._feed = feed
             yield feed
             if self.digest is None:
                 self.digest, self.bytes = feed.digest(), feed.count
             if copy is not None and self._copy is None:
-                feed.digest()
+                feed.drain()
                 self._copy = copy
 
     @contextmanager

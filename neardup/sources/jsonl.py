@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import orjson
+import pyarrow as pa
 
+from neardup import _native
 from neardup.sources.files import File
 from neardup.sources.limits import Limits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
 from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, checked_text, fields_of
+from neardup.sources.streams import ahead
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
@@ -31,12 +37,23 @@ class _Fault(str):
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     """The documents of *file*; a record that is none goes to *bad*."""
     ids = Ids(file.id, request)
-    with file.chunks(request.limits) as chunks:
-        for block in blocks(chunks, limits=request.limits):
+    with file.chunks(request.limits) as chunks, closing(ahead(_looked_at(chunks, request))) as looked_at:
+        for block, found in looked_at:
             if isinstance(block, LongLine):
                 bad(too_long(file.name, block, request.limits))
-            elif batch := _documents(block, file, request, ids, bad):
+            elif (batch := _plain(block, found, file, request, ids)) or (
+                batch := _documents(block, file, request, ids, bad)
+            ):
                 yield batch
+
+
+def _looked_at(chunks: Iterator[bytes], request: Request) -> Iterator[tuple[Block | LongLine, Any]]:
+    """All blocks, each with the records that the core finds in it, if it has no doubt."""
+    for block in blocks(chunks, limits=request.limits):
+        if isinstance(block, LongLine) or request.fields:
+            yield block, None
+        else:
+            yield block, _native.read_jsonl(block.data, request.text_field, request.id_name)
 
 
 def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
@@ -46,7 +63,7 @@ def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
 
 
 def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report) -> Batch | None:
-    lines = block.lines
+    lines = block.lines()
     try:
         records = list(map(orjson.loads, lines))
     except orjson.JSONDecodeError:
@@ -71,6 +88,31 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
         fields=fields_of([records[row] for row in rows], request.fields),
         raw=[lines[row] + b"\n" for row in rows] if request.raw else None,
     )
+
+
+def _plain(block: Block, found: Any, file: File, request: Request, ids: Ids) -> Batch | None:
+    """The documents of *block*, if the core *found* all its lines to be documents."""
+    if found is None:
+        return None
+    texts, named, ends = found
+    places = np.arange(block.line, block.line + len(ends) - 1)
+    names = ids.numbered(places) if named is None else _strings(*named)
+    if names is None:
+        return None
+    if named is not None:
+        ids.note()
+    raw = None
+    if request.raw:
+        data = block.data if block.data.endswith(b"\n") else block.data + b"\n"
+        ends[-1] = len(data)
+        raw = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(places), [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        )
+    return Batch(ids=names, texts=_strings(*texts), file=file.name, places=places, raw=raw)
+
+
+def _strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.LargeStringArray:
+    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def _named(

@@ -25,19 +25,21 @@ class Block:
     data: bytes
     line: int  # number of the first, from 1
     offset: int  # of the first, in bytes
-    lines: list[bytes]  # without their LF
 
-    @classmethod
-    def of(cls, data: bytes, line: int, offset: int) -> Block:
-        """The block of *data*, which is split here, once."""
-        lines = data.split(b"\n")
+    def __len__(self) -> int:
+        """How many lines it has."""
+        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+
+    def lines(self) -> list[bytes]:
+        """Its lines without their LF."""
+        lines = self.data.split(b"\n")
         if not lines[-1]:
             lines.pop()
-        return cls(data, line, offset, lines)
+        return lines
 
     def offsets(self) -> list[int]:
         """The byte offset of each line."""
-        return list(accumulate((len(line) + 1 for line in self.lines), initial=self.offset))
+        return list(accumulate((len(line) + 1 for line in self.lines()), initial=self.offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +77,9 @@ def blocks(chunks: Iterator[bytes], *, limits: Limits) -> Iterator[Block | LongL
             if cut > start:
                 data = bytes(pending) + chunk[start:cut] if pending or start or cut < len(chunk) else chunk
                 pending.clear()
-                block = Block.of(data, line, offset)
+                block = Block(data, line, offset)
                 yield from _checked(block, limits)
-                line, offset, start = line + len(block.lines), offset + len(data), cut
+                line, offset, start = line + len(block), offset + len(data), cut
             pending += chunk[start:]
             if len(pending) > limits.line:
                 long = LongLine(bytes(pending[:HEAD]), line, offset, len(pending))
@@ -90,7 +92,7 @@ def blocks(chunks: Iterator[bytes], *, limits: Limits) -> Iterator[Block | LongL
     if long is not None:
         yield long
     elif pending:
-        yield from _checked(Block.of(bytes(pending), line, offset), limits)
+        yield from _checked(Block(bytes(pending), line, offset), limits)
 
 
 def _checked(block: Block, limits: Limits) -> Iterator[Block | LongLine]:
@@ -100,13 +102,13 @@ def _checked(block: Block, limits: Limits) -> Iterator[Block | LongLine]:
         return
     start = position = 0
     first = number = block.line
-    for one in block.lines:
+    for one in block.lines():
         after = position + len(one) + 1
         if len(one) > limits.line:
             if start < position:
-                yield Block.of(block.data[start:position], first, block.offset + start)
+                yield Block(block.data[start:position], first, block.offset + start)
             yield LongLine(one[:HEAD], number, block.offset + position, len(one))
             start, first = after, number + 1
         position, number = after, number + 1
     if start < len(block.data):
-        yield Block.of(block.data[start:], first, block.offset + start)
+        yield Block(block.data[start:], first, block.offset + start)

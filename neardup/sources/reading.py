@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.sources.limits import DEFAULT, Limits
@@ -53,6 +54,13 @@ class Ids:
         """Documents with ids of their own were met."""
         if self._needed is None:
             self._needed = True
+
+    def numbered(self, places: npt.NDArray[np.int64]) -> pa.LargeStringArray | None:
+        """The ids of documents at *places* that have none of their own; None if they need one."""
+        if self._needed:
+            return None
+        self._needed = False
+        return pa.array([f"{self._name}:{place}" for place in places.tolist()], pa.large_string())
 
     def of(self, value: Any, place: int) -> str:
         """The id of the document at *place* with *value* in its id field."""

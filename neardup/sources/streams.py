@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from queue import Full, Queue
 from threading import Event, Thread
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, TypeVar
 
 from neardup.errors import RefusedInput
 from neardup.sources.limits import MIB, Limits, size
@@ -32,6 +32,9 @@ MAGIC: Final = {
 SUFFIXES: Final = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bz2"}
 
 
+T = TypeVar("T")
+
+
 class Broken(RefusedInput):
     """The input cannot be read further. What came before it was whole."""
 
@@ -48,11 +51,11 @@ class Broken(RefusedInput):
 class Feed:
     """The raw bytes of an input, read once from start to end, with their SHA-256."""
 
-    def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None) -> None:
-        """*copy* receives every byte read, so that a pipe can be read again."""
+    def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None, hashed: bool = True) -> None:
+        """*copy* receives every byte read, so that a pipe can be read again; *hashed* ones have a digest."""
         self._file = file
         self._copy = copy
-        self._hash = hashlib.sha256()
+        self._hash = hashlib.sha256() if hashed else None
         self._head = b""
         self.count = 0
 
@@ -69,10 +72,15 @@ class Feed:
             return piece
         return self._take(length)
 
-    def digest(self) -> str:
-        """The SHA-256 of all bytes of the input, in hexadecimal; reads what is left."""
+    def drain(self) -> None:
+        """Read what is left."""
         while self.read():
             pass
+
+    def digest(self) -> str:
+        """The SHA-256 of all bytes of the input, in hexadecimal; reads what is left."""
+        self.drain()
+        assert self._hash is not None
         return self._hash.hexdigest()
 
     def _take(self, length: int) -> bytes:
@@ -80,7 +88,8 @@ class Feed:
             piece = self._file.read(length) or b""
         except OSError as error:
             raise Broken(f"cannot be read: {error.strerror or error}") from None
-        self._hash.update(piece)
+        if self._hash is not None:
+            self._hash.update(piece)
         self.count += len(piece)
         if self._copy is not None:
             self._copy.write(piece)
@@ -134,12 +143,12 @@ def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def ahead(pieces: Iterator[bytes]) -> Generator[bytes, None, None]:
-    """The same bytes, read and decompressed by another thread while the last ones are looked at."""
-    ready: Queue[bytes | BaseException | None] = Queue(maxsize=1)
+def ahead(pieces: Iterator[T]) -> Generator[T, None, None]:
+    """The same pieces, made by another thread while the last one is looked at."""
+    ready: Queue[T | BaseException | None] = Queue(maxsize=1)
     stopped = Event()
 
-    def put(value: bytes | BaseException | None) -> bool:
+    def put(value: T | BaseException | None) -> bool:
         while not stopped.is_set():
             try:
                 ready.put(value, timeout=0.1)

@@ -229,7 +229,7 @@ impl NativeRecipe {
                 |(scratch, hashes), texts| {
                     hashes.clear();
                     for text in texts.iter().flatten() {
-                        hashes.extend(recipe.counted(&text.get(), scratch).iter().map(|feature| feature.hash));
+                        hashes.extend(recipe.counted(&text.get(), scratch).1.iter().map(|feature| feature.hash));
                     }
                     counted.add(texts.len() as u64, hashes);
                 },

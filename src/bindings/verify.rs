@@ -14,14 +14,16 @@ use super::interrupt::interruptible;
 use super::text::{NativeFrequencies, NativeRecipe};
 use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::frequencies::Frozen;
+use crate::neighbours::{Neighbours, walk};
 use crate::parallel;
 use crate::profile::Profile;
 use crate::recipe::Scratch;
 use crate::texts::TextStore;
-use crate::verify::{Measures, RIVALS, Reason, Rivals, Rule, contest, judge, measure};
+use crate::verify::{Measures, Reason, Rivals, Rule, contest, judge, measure};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(nearest_pairs, module)?)?;
+    module.add_function(wrap_pyfunction!(walk_pairs, module)?)?;
     module.add_class::<Verifier>()
 }
 
@@ -43,11 +45,36 @@ fn nearest_pairs<'py>(
     Ok(py.detach(|| crate::nearest::nearest(rows, &left, &right, &distance, most)).into_pyarray(py))
 }
 
+/// An order of *pairs* in which those of near documents stand together, and where its parts end: no
+/// document has pairs in two parts, each of which has at least *least* pairs.
+#[pyfunction]
+fn walk_pairs<'py>(
+    py: Python<'py>,
+    documents: usize,
+    left: PyReadonlyArray1<'py, i64>,
+    right: PyReadonlyArray1<'py, i64>,
+    least: usize,
+) -> PyResult<(Bound<'py, PyArray1<u32>>, Vec<usize>)> {
+    let (left, right) = (left.as_slice()?, right.as_slice()?);
+    let known = |number: &i64| usize::try_from(*number).is_ok_and(|at| at < documents);
+    let few = u32::try_from(left.len() * 2).is_ok() && u32::try_from(documents).is_ok();
+    if left.len() != right.len() || !few || !left.iter().chain(right).all(known) {
+        return Err(InvalidValue::new_err("pairs must be two equally long lists of known documents"));
+    }
+    let pairs: Vec<_> = left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect();
+    let found = py.detach(|| walk(documents, &pairs, least));
+    Ok((found.order.into_pyarray(py), found.ends))
+}
+
 const NONE: u32 = u32::MAX;
 /// A reason, and the measures that it rests on.
 type Verdict = (Reason, Measures);
 /// Pairs that a thread takes at a time.
 const PIECE: usize = 16;
+/// Most pairs that are looked at together.
+const ROUND: usize = 4096;
+/// A profile takes about so many bytes for each of the text.
+const SIZE: usize = 8;
 
 /// Measures and judges pairs of documents, whose texts were set aside.
 #[pyclass(module = "neardup._native")]
@@ -57,57 +84,8 @@ pub struct Verifier {
     texts: TextStore,
     /// The text of each document, or NONE.
     slots: Vec<u32>,
-    profiles: HashMap<u32, Arc<Profile>>,
-    profile_bytes: usize,
-    profile_limit: usize,
-    neighbours: Neighbours,
-}
-
-/// The candidates of each document that are near it, and groups of nearly identical ones.
-#[derive(Default)]
-struct Neighbours {
-    begins: Vec<usize>,
-    entries: Vec<(u32, u16)>,
-    group: Vec<u32>,
-}
-
-impl Neighbours {
-    fn of(&self, document: u32) -> &[(u32, u16)] {
-        match self.begins.get(document as usize..document as usize + 2) {
-            Some(range) => &self.entries[range[0]..range[1]],
-            None => &[],
-        }
-    }
-
-    /// Rivals of a pair: the nearest of every other group, and the nearest of all.
-    fn rivals(&self, left: u32, right: u32) -> (Vec<u32>, Vec<u32>) {
-        let mut all: Vec<(u16, u32)> = Vec::new();
-        for &(other, similarity) in self.of(left).iter().chain(self.of(right)) {
-            if other != left && other != right {
-                all.push((u16::MAX - similarity, other));
-            }
-        }
-        // The nearest first; of equally near ones the one to be kept.
-        all.sort_unstable();
-        let mut seen = Vec::new();
-        all.retain(|(_, other)| {
-            !seen.contains(other) && {
-                seen.push(*other);
-                true
-            }
-        });
-        let own = [self.group[left as usize], self.group[right as usize]];
-        let mut groups: Vec<u32> = Vec::new();
-        let mut met: Vec<u32> = Vec::new();
-        for (_, other) in &all {
-            let group = self.group[*other as usize];
-            if groups.len() < RIVALS && !own.contains(&group) && !met.contains(&group) {
-                met.push(group);
-                groups.push(*other);
-            }
-        }
-        (groups, all.iter().take(RIVALS).map(|(_, other)| *other).collect())
-    }
+    profiles: Profiles,
+    neighbours: Option<Arc<Neighbours>>,
 }
 
 type Verdicts<'py> =
@@ -129,10 +107,8 @@ impl Verifier {
             frequencies: frequencies.map(|table| table.frozen()),
             texts: TextStore::new(path, memory / 2),
             slots: vec![NONE; documents],
-            profiles: HashMap::new(),
-            profile_bytes: 0,
-            profile_limit: memory / 2,
-            neighbours: Neighbours::default(),
+            profiles: Profiles { limit: memory / 2, ..Profiles::default() },
+            neighbours: None,
         }
     }
 
@@ -164,35 +140,12 @@ impl Verifier {
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
         let pairs = self.pairs(&left, &right)?;
-        let needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
-        self.prepare(py, &needed, threads)?;
         let mut found = vec![[0u32; 6]; pairs.len()];
-        let profiles = &self.profiles;
-        interruptible(py, pairs.len() > 1000, |cancel| {
-            let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
-            parallel::drain(
-                pieces,
-                parallel::thread_count(threads),
-                cancel,
-                || (),
-                |(), (pairs, found)| {
-                    for ((left, right), row) in pairs.iter().zip(found) {
-                        let (one, other) = (&profiles[left], &profiles[right]);
-                        let m = measure(one, other);
-                        *row = [
-                            m.plain,
-                            m.common,
-                            m.rare,
-                            m.shared,
-                            one.features.len() as u64,
-                            other.features.len() as u64,
-                        ]
-                        .map(|number| number as u32);
-                    }
-                },
-            );
+        self.each(py, &pairs, &mut found, threads, |one, other, row| {
+            let m = measure(one, other);
+            let features = [one, other].map(|profile| profile.features.len() as u64);
+            *row = [m.plain, m.common, m.rare, m.shared, features[0], features[1]].map(|number| number as u32);
         })?;
-        self.forget();
         let count = found.len();
         found.into_flattened().into_pyarray(py).reshape([count, 6])
     }
@@ -202,48 +155,16 @@ impl Verifier {
         &mut self,
         left: PyReadonlyArray1<'_, i64>,
         right: PyReadonlyArray1<'_, i64>,
-        plain: PyReadonlyArray1<'_, u32>,
-        same: u32,
+        plain: PyReadonlyArray1<'_, u16>,
+        same: u16,
     ) -> PyResult<()> {
         let pairs = self.pairs(&left, &right)?;
         let plain = plain.as_slice()?;
         if plain.len() != pairs.len() {
             return Err(InvalidValue::new_err("one similarity for each pair is needed"));
         }
-        let count = self.slots.len();
-        let mut group: Vec<u32> = (0..count as u32).collect();
-        fn root(group: &mut [u32], mut at: u32) -> u32 {
-            while group[at as usize] != at {
-                group[at as usize] = group[group[at as usize] as usize];
-                at = group[at as usize];
-            }
-            at
-        }
-        let mut begins = vec![0usize; count + 1];
-        for ((left, right), similarity) in pairs.iter().zip(plain) {
-            begins[*left as usize + 1] += 1;
-            begins[*right as usize + 1] += 1;
-            if *similarity >= same {
-                let (one, other) = (root(&mut group, *left), root(&mut group, *right));
-                group[one.max(other) as usize] = one.min(other);
-            }
-        }
-        for at in 0..count {
-            begins[at + 1] += begins[at];
-        }
-        let mut next = begins.clone();
-        let mut entries = vec![(0, 0); pairs.len() * 2];
-        for ((left, right), similarity) in pairs.iter().zip(plain) {
-            for (one, other) in [(left, right), (right, left)] {
-                entries[next[*one as usize]] = (*other, *similarity as u16);
-                next[*one as usize] += 1;
-            }
-        }
-        for at in 0..count as u32 {
-            let top = root(&mut group, at);
-            group[at as usize] = top;
-        }
-        self.neighbours = Neighbours { begins, entries, group };
+        let near: Vec<_> = pairs.into_iter().zip(plain.iter().copied()).collect();
+        self.neighbours = Some(Arc::new(Neighbours::new(&near, same)));
         Ok(())
     }
 
@@ -258,41 +179,31 @@ impl Verifier {
     ) -> PyResult<Verdicts<'py>> {
         let pairs = self.pairs(&left, &right)?;
         let rule = Rule::from(rule);
-        let needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
-        self.prepare(py, &needed, threads)?;
-        let threads = parallel::thread_count(threads);
-        let mut found = vec![(Reason::TooDifferent, Measures::default()); pairs.len()];
-        let profiles = &self.profiles;
-        interruptible(py, pairs.len() > 100, |cancel| {
-            let pieces = pairs.chunks(PIECE).zip(found.chunks_mut(PIECE));
-            parallel::drain(
-                pieces,
-                threads,
-                cancel,
-                || (),
-                |(), (pairs, found)| {
-                    for ((left, right), verdict) in pairs.iter().zip(found) {
-                        let (one, other) = (&profiles[left], &profiles[right]);
-                        let measures = measure(one, other);
-                        *verdict = (judge(one, other, &measures, &rule), measures);
-                    }
-                },
-            );
-        })?;
-        if !self.neighbours.begins.is_empty() {
-            self.ask_neighbours(py, &pairs, &rule, threads, &mut found)?;
+        let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
+        if let Some(neighbours) = self.neighbours.clone() {
+            self.ask(py, &neighbours, &pairs, &rule, threads, &mut found)?;
         }
-        self.forget();
-        let column = |pick: fn(&Measures) -> u64| -> Vec<u16> {
-            found.iter().map(|(_, measures)| pick(measures) as u16).collect()
-        };
-        let reasons: Vec<u8> = found.iter().map(|(reason, _)| *reason as u8).collect();
-        Ok((
-            reasons.into_pyarray(py),
-            column(|m| m.plain).into_pyarray(py),
-            column(|m| m.common).into_pyarray(py),
-            column(|m| m.rare).into_pyarray(py),
-        ))
+        Ok(columns(py, &found))
+    }
+
+    /// The same of pairs that are all there are of their documents: from *near* on two of them are
+    /// neighbours, from *same* on nearly identical.
+    fn judge_together<'py>(
+        &mut self,
+        py: Python<'py>,
+        left: PyReadonlyArray1<'py, i64>,
+        right: PyReadonlyArray1<'py, i64>,
+        rule: NativeRule,
+        bounds: (u16, u16),
+        threads: Option<usize>,
+    ) -> PyResult<Verdicts<'py>> {
+        let pairs = self.pairs(&left, &right)?;
+        let rule = Rule::from(rule);
+        let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
+        let plain = found.iter().map(|(_, measures)| measures.plain as u16);
+        let near: Vec<_> = pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= bounds.0).collect();
+        self.ask(py, &Neighbours::new(&near, bounds.1), &pairs, &rule, threads, &mut found)?;
+        Ok(columns(py, &found))
     }
 
     /// The text of a document, as it was set aside.
@@ -314,47 +225,128 @@ impl Verifier {
         Ok(left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect())
     }
 
-    /// Let the neighbours of accepted pairs object.
-    fn ask_neighbours(
+    /// Call *work* with the profiles of each pair and its place in *found*, as many pairs at a time as
+    /// memory allows.
+    fn each<T: Send>(
+        &mut self,
+        py: Python<'_>,
+        pairs: &[(u32, u32)],
+        found: &mut [T],
+        threads: Option<usize>,
+        work: impl Fn(&Profile, &Profile, &mut T) + Sync,
+    ) -> PyResult<()> {
+        let mut at = 0;
+        while at < pairs.len() {
+            let end = at + self.round(pairs[at..].iter().map(|pair| [pair.0, pair.1]));
+            let pairs = &pairs[at..end];
+            let needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
+            self.prepare(py, &needed, threads)?;
+            let profiles = &self.profiles;
+            interruptible(py, pairs.len() > 100, |cancel| {
+                let pieces = pairs.chunks(PIECE).zip(found[at..end].chunks_mut(PIECE));
+                parallel::drain(
+                    pieces,
+                    parallel::thread_count(threads),
+                    cancel,
+                    || (),
+                    |(), (pairs, found)| {
+                        for ((left, right), found) in pairs.iter().zip(found) {
+                            work(profiles.get(*left), profiles.get(*right), found);
+                        }
+                    },
+                );
+            })?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Judge pairs by themselves.
+    fn judge_alone(
         &mut self,
         py: Python<'_>,
         pairs: &[(u32, u32)],
         rule: &Rule,
-        threads: usize,
+        threads: Option<usize>,
+    ) -> PyResult<Vec<Verdict>> {
+        let mut found = vec![(Reason::TooDifferent, Measures::default()); pairs.len()];
+        self.each(py, pairs, &mut found, threads, |one, other, verdict| {
+            let measures = measure(one, other);
+            *verdict = (judge(one, other, &measures, rule), measures);
+        })?;
+        Ok(found)
+    }
+
+    /// Let the neighbours of accepted pairs object.
+    fn ask(
+        &mut self,
+        py: Python<'_>,
+        neighbours: &Neighbours,
+        pairs: &[(u32, u32)],
+        rule: &Rule,
+        threads: Option<usize>,
         found: &mut [Verdict],
     ) -> PyResult<()> {
-        let mut open: Vec<(&(u32, u32), &mut Verdict)> =
-            pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).collect();
-        let rivals: Vec<(Vec<u32>, Vec<u32>)> =
-            open.iter().map(|(pair, _)| self.neighbours.rivals(pair.0, pair.1)).collect();
-        let needed: Vec<u32> = rivals.iter().flat_map(|(groups, all)| groups.iter().chain(all)).copied().collect();
-        self.prepare(py, &needed, Some(threads))?;
-        let profiles = &self.profiles;
-        let look_up = |numbers: &[u32]| numbers.iter().map(|number| &*profiles[number]).collect();
-        interruptible(py, open.len() > 100, |cancel| {
-            let pieces = open.chunks_mut(PIECE).zip(rivals.chunks(PIECE));
-            parallel::drain(
-                pieces,
-                threads,
-                cancel,
-                || (),
-                |(), (open, rivals)| {
-                    for ((pair, verdict), rivals) in open.iter_mut().zip(rivals) {
-                        let rivals = Rivals { groups: look_up(&rivals.0), all: look_up(&rivals.1) };
-                        let (one, other) = (&profiles[&pair.0], &profiles[&pair.1]);
-                        verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
-                    }
-                },
-            );
-        })
+        struct Open<'a> {
+            pair: (u32, u32),
+            verdict: &'a mut Verdict,
+            groups: Vec<u32>,
+            all: Vec<u32>,
+        }
+        impl Open<'_> {
+            fn documents(&self) -> impl Iterator<Item = u32> {
+                [self.pair.0, self.pair.1].into_iter().chain(self.groups.iter().copied()).chain(self.all.iter().copied())
+            }
+        }
+        let accepted = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts());
+        let mut open: Vec<Open<'_>> = accepted
+            .map(|(pair, verdict)| {
+                let (groups, all) = neighbours.rivals(pair.0, pair.1);
+                Open { pair: *pair, verdict, groups, all }
+            })
+            .collect();
+        let mut at = 0;
+        while at < open.len() {
+            let end = at + self.round(open[at..].iter().map(Open::documents));
+            let open = &mut open[at..end];
+            let needed: Vec<u32> = open.iter().flat_map(Open::documents).collect();
+            self.prepare(py, &needed, threads)?;
+            let profiles = &self.profiles;
+            let look_up = |numbers: &[u32]| numbers.iter().map(|number| profiles.get(*number)).collect();
+            interruptible(py, open.len() > 100, |cancel| {
+                parallel::drain(
+                    open.chunks_mut(PIECE),
+                    parallel::thread_count(threads),
+                    cancel,
+                    || (),
+                    |(), open| {
+                        for Open { pair, verdict, groups, all } in open {
+                            let rivals = Rivals { groups: look_up(groups), all: look_up(all) };
+                            let (one, other) = (profiles.get(pair.0), profiles.get(pair.1));
+                            verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
+                        }
+                    },
+                );
+            })?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// How many of the first *needs*, each some documents, may have their profiles in memory at once.
+    fn round<Need: IntoIterator<Item = u32>>(&self, needs: impl Iterator<Item = Need>) -> usize {
+        let mut bytes = 0;
+        let fits = |need: Need| {
+            let texts = need.into_iter().map(|number| self.slots[number as usize]).filter(|slot| *slot != NONE);
+            bytes += texts.map(|slot| self.texts.length(slot as usize) * SIZE).sum::<usize>();
+            bytes <= self.profiles.limit / 4
+        };
+        needs.take(ROUND).map(fits).take_while(|fits| *fits).count().max(1)
     }
 
     /// Have the profiles of all *needed* documents at hand.
     fn prepare(&mut self, py: Python<'_>, needed: &[u32], threads: Option<usize>) -> PyResult<()> {
-        let mut missing: Vec<u32> =
-            needed.iter().copied().filter(|number| !self.profiles.contains_key(number)).collect();
-        missing.sort_unstable();
-        missing.dedup();
+        let missing = self.profiles.missing(needed);
         let recipe = &self.recipe.get().0;
         let (texts, slots, frequencies) = (&self.texts, &self.slots, self.frequencies.as_deref());
         let mut made: Vec<Option<std::io::Result<Profile>>> = missing.iter().map(|_| None).collect();
@@ -376,21 +368,76 @@ impl Verifier {
         })?;
         for (number, profile) in missing.into_iter().zip(made) {
             if let Some(profile) = profile {
-                let profile = profile.map_err(os_error)?;
-                self.profile_bytes += profile.bytes();
-                self.profiles.insert(number, Arc::new(profile));
+                self.profiles.insert(number, profile.map_err(os_error)?);
             }
         }
         Ok(())
     }
+}
 
-    /// Drop the profiles when they take too much memory.
-    fn forget(&mut self) {
-        if self.profile_bytes > self.profile_limit {
-            self.profiles.clear();
-            self.profile_bytes = 0;
-        }
+/// Profiles at hand; those that were not wanted for longest go when they take too much memory.
+#[derive(Default)]
+struct Profiles {
+    held: HashMap<u32, (Profile, u64)>,
+    /// How often profiles were wanted; each remembers when it last was.
+    now: u64,
+    bytes: usize,
+    limit: usize,
+}
+
+impl Profiles {
+    /// A profile that is at hand.
+    fn get(&self, document: u32) -> &Profile {
+        &self.held[&document].0
     }
+
+    /// Those of *needed* that are not at hand; the others stay.
+    fn missing(&mut self, needed: &[u32]) -> Vec<u32> {
+        self.now += 1;
+        let mut missing = Vec::new();
+        for number in needed {
+            match self.held.get_mut(number) {
+                Some((_, used)) => *used = self.now,
+                None => missing.push(*number),
+            }
+        }
+        missing.sort_unstable();
+        missing.dedup();
+        if self.bytes > self.limit / 4 * 3 {
+            self.forget();
+        }
+        missing
+    }
+
+    fn insert(&mut self, document: u32, profile: Profile) {
+        self.bytes += profile.bytes();
+        self.held.insert(document, (profile, self.now));
+    }
+
+    fn forget(&mut self) {
+        let mut ages: Vec<(u64, usize)> = self.held.values().map(|(profile, used)| (*used, profile.bytes())).collect();
+        ages.sort_unstable_by(|one, other| other.cmp(one));
+        let mut kept = 0;
+        let oldest = ages.iter().find_map(|(used, bytes)| {
+            kept += bytes;
+            (kept > self.limit / 2).then_some(*used)
+        });
+        let oldest = oldest.unwrap_or(0);
+        self.held.retain(|_, (_, used)| *used > oldest || *used == self.now);
+        self.bytes = self.held.values().map(|(profile, _)| profile.bytes()).sum();
+    }
+}
+
+fn columns<'py>(py: Python<'py>, found: &[Verdict]) -> Verdicts<'py> {
+    let column =
+        |pick: fn(&Measures) -> u64| -> Vec<u16> { found.iter().map(|(_, measures)| pick(measures) as u16).collect() };
+    let reasons: Vec<u8> = found.iter().map(|(reason, _)| *reason as u8).collect();
+    (
+        reasons.into_pyarray(py),
+        column(|m| m.plain).into_pyarray(py),
+        column(|m| m.common).into_pyarray(py),
+        column(|m| m.rare).into_pyarray(py),
+    )
 }
 
 fn os_error(error: std::io::Error) -> PyErr {

@@ -1,0 +1,25 @@
+//! Blocks of JSON Lines to Arrow buffers.
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::jsonl;
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(read_jsonl, module)?)?;
+    Ok(())
+}
+
+type Column<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u8>>);
+type Records<'py> = (Column<'py>, Option<Column<'py>>, Bound<'py, PyArray1<i64>>);
+
+/// Offsets and bytes of the texts and the ids (None if no line has one) of a block of lines, and where
+/// the lines begin; None if it holds a line that is no such record beyond doubt.
+#[pyfunction]
+fn read_jsonl<'py>(py: Python<'py>, block: &Bound<'py, PyBytes>, text: &str, id: &str) -> Option<Records<'py>> {
+    let data = block.as_bytes();
+    let found = py.detach(|| jsonl::records(simdutf8::basic::from_utf8(data).ok()?, text, id))?;
+    let column = |column: jsonl::Column| (column.offsets.into_pyarray(py), column.bytes.into_pyarray(py));
+    Some((column(found.texts), found.ids.map(column), found.lines.into_pyarray(py)))
+}
