@@ -576,9 +576,11 @@ class Flow:
         if found.ways is not None:
             with stage("verify", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, self._picture_judge(found))
-                verdicts.recall(self.checkpoints.load("verdicts"))
+                done = self.checkpoints.load("verdicts")
+                if done is not None and len(done) == len(found.left):
+                    verdicts.restore(done)
                 judged = self._stars(same, found, verdicts, documents)
-                self.checkpoints.save("verdicts", verdicts.table())
+                self.checkpoints.save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
         wanted = np.full(len(documents), -1, dtype=np.int64)
@@ -923,20 +925,6 @@ class Judgements:
         self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
         for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
             self.measured[rows, column] = np.rint(values * WHOLE)
-
-    def table(self) -> pa.Table:
-        """What is known, to be kept."""
-        columns = {name: getattr(self, name) for name in ("known", "yes", "reason")}
-        columns.update((f"measured{at}", self.measured[:, at]) for at in range(3))
-        return pa.table({name: pa.array(values) for name, values in columns.items()})
-
-    def recall(self, table: pa.Table | None) -> None:
-        """Take over what was kept of the same pairs."""
-        if table is None or len(table) != len(self.known):
-            return
-        for name in ("known", "yes", "reason"):
-            setattr(self, name, table.column(name).to_numpy().copy())
-        self.measured = np.column_stack([table.column(f"measured{at}").to_numpy() for at in range(3)])
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
