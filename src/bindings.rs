@@ -13,6 +13,7 @@ mod verify;
 use pyo3::prelude::*;
 
 // What Python raises, so that a caller catches one kind of error.
+pyo3::import_exception!(neardup.errors, DamagedFile);
 pyo3::import_exception!(neardup.errors, InvalidType);
 pyo3::import_exception!(neardup.errors, InvalidValue);
 pyo3::import_exception!(neardup.errors, LimitReached);

@@ -257,7 +257,7 @@ fn plain(data: &[u8]) -> usize {
         }
         at += STEP;
     }
-    at + data[at..].iter().position(|byte| special(byte)).unwrap_or(data.len() - at)
+    at + data[at..].iter().position(special).unwrap_or(data.len() - at)
 }
 
 #[cfg(test)]

@@ -101,14 +101,14 @@ pub fn thread_count(asked: Option<usize>) -> usize {
 pub fn drain<Piece, State: Send>(
     pieces: impl Iterator<Item = Piece> + Send,
     threads: usize,
-    cancel: &AtomicBool,
+    cancel: &Cancel,
     state: impl Fn() -> State + Sync,
     work: impl Fn(&mut State, Piece) + Sync,
 ) -> Vec<State> {
     let pieces = Mutex::new(pieces);
     let run = || {
         let mut own = state();
-        while !cancel.load(Ordering::Relaxed) {
+        while !cancel.is_set() {
             // A poisoned lock means a panic in another thread, which the scope passes on.
             let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             match next {

@@ -2,15 +2,13 @@
 //!
 //! The Python side hands over arrays that nothing else writes: they are borrowed, not copied.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
-use std::time::Duration;
-
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::interrupt::interruptible;
+use super::{InvalidValue, LimitReached};
 use crate::cluster;
 use crate::join::{Job, Stop, cross_join, self_join};
 use crate::parallel::{Cancel, thread_count};
@@ -74,59 +72,18 @@ impl From<Stop> for Failure {
     }
 }
 
-/// One of neardup's own errors.
-pub fn raise(py: Python<'_>, name: &str, message: String) -> PyErr {
-    match py.import("neardup.errors").and_then(|errors| errors.getattr(name)?.call1((message,))) {
-        Ok(error) => PyErr::from_value(error),
-        Err(error) => error,
-    }
-}
-
-/// Run long work without the interpreter, answering Ctrl-C while it runs.
-pub fn interruptible<T: Send>(
+/// Do *work* as `interruptible` does; the error of work that ended without an answer.
+pub fn answered<T: Send>(
     py: Python<'_>,
     long: bool,
     work: impl FnOnce(&Cancel) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
-    let cancel = Cancel::new();
-    let result = if long {
-        let mut interrupt = None;
-        let result = py.detach(|| {
-            std::thread::scope(|scope| {
-                let (done, wait) = mpsc::channel::<()>();
-                let cancel = &cancel;
-                let helper = scope.spawn(move || {
-                    let _done = done; // dropped, and so heard, however the work ends
-                    catch_unwind(AssertUnwindSafe(|| work(cancel)))
-                });
-                while let Err(mpsc::RecvTimeoutError::Timeout) = wait.recv_timeout(Duration::from_millis(50)) {
-                    if interrupt.is_none()
-                        && let Err(error) = Python::attach(|py| py.check_signals())
-                    {
-                        interrupt = Some(error);
-                        cancel.set();
-                    }
-                }
-                helper.join().unwrap_or_else(Err)
-            })
-        });
-        if let Some(error) = interrupt {
-            return Err(error);
-        }
-        result
-    } else {
-        py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&cancel))))
-    };
-    match result {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(Failure::Stopped)) => Err(PyRuntimeError::new_err("stopped")),
-        Ok(Err(Failure::TooMany(count))) => Err(raise(
-            py,
-            "LimitReached",
-            format!("the answer has {count} pairs or more; use join_batches to stream them, or groups"),
+    interruptible(py, long, work)?.map_err(|failure| match failure {
+        Failure::Stopped => PyRuntimeError::new_err("stopped"),
+        Failure::TooMany(count) => LimitReached::new_err(format!(
+            "the answer has {count} pairs or more; use join_batches to stream them, or groups"
         )),
-        Err(_) => Err(PyRuntimeError::new_err("internal error in the native core; please report it")),
-    }
+    })
 }
 
 /// Rows padded to `W` words, without those that have no information; their row numbers if any went.
@@ -157,10 +114,10 @@ pub fn rows_of<const W: usize>(
 }
 
 /// `brute`, `blocks`, `blocks:4,1` (four blocks, one part more than the radius), `sampling`.
-fn force_of(py: Python<'_>, text: Option<&str>) -> PyResult<Force> {
+fn force_of(text: Option<&str>) -> PyResult<Force> {
     let unknown = |text: &str| {
         let known = "brute, blocks, blocks:COUNT,EXTRA, sampling";
-        raise(py, "InvalidValue", format!("unknown plan '{text}'; known: {known}"))
+        InvalidValue::new_err(format!("unknown plan '{text}'; known: {known}"))
     };
     Ok(match text {
         None => Force::Any,
@@ -312,14 +269,14 @@ fn join<'py>(
     plan: Option<&str>,
 ) -> PyResult<PairArrays<'py>> {
     let width = words.shape()[1];
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(py, plan)? };
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)? };
     let left = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let right = match &other {
         None => None,
         Some(other) => Some((other.as_slice()?, other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?)),
     };
     let long = left.0.len() + right.map_or(0, |right| right.0.len()) > QUICK;
-    let pairs = interruptible(py, long, |cancel| {
+    let pairs = answered(py, long, |cancel| {
         with_words!(width, W => match right {
             None => ask.self_join::<W>(left.0, left.1, cancel),
             Some(right) => ask.cross_join::<W>(left, right, cancel),
@@ -354,9 +311,9 @@ fn join_plan<'py>(
     plan: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let width = words.shape()[1];
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(py, plan)? };
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)? };
     let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-    let plan = interruptible(py, words.len() > QUICK, |_| {
+    let plan = answered(py, words.len() > QUICK, |_| {
         with_words!(width, W => {
             let mut padded = Vec::new();
             let numbers = rows_of::<W>(words, width, valid, &mut padded);
@@ -412,11 +369,11 @@ fn groups<'py>(
     plan: Option<&str>,
 ) -> PyResult<StarArrays<'py>> {
     let (count, width) = (words.shape()[0], words.shape()[1]);
-    let force = force_of(py, plan)?;
+    let force = force_of(plan)?;
     let threads = thread_count(threads);
     let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let order = order.as_ref().map(|order| order.as_slice()).transpose()?;
-    let (center, distance) = interruptible(py, words.len() > QUICK, |cancel| {
+    let (center, distance) = answered(py, words.len() > QUICK, |cancel| {
         with_words!(width, W => {
             let mut padded = Vec::new();
             let numbers = rows_of::<W>(words, width, valid, &mut padded);
@@ -461,15 +418,15 @@ fn components<'py>(
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     if left.iter().chain(right).any(|&row| row as usize >= count) {
         let message = format!("a pair names a row beyond the {count} rows; pass n = the number of rows joined");
-        return Err(raise(py, "InvalidValue", message));
+        return Err(InvalidValue::new_err(message));
     }
     let labels = py.detach(|| cluster::components(left.iter().copied().zip(right.iter().copied()), count));
     Ok(labels.into_pyarray(py))
 }
 
 #[pyfunction]
-fn set_simd(py: Python<'_>, level: &str) -> PyResult<()> {
-    simd::set_level(level).map_err(|message| raise(py, "InvalidValue", message))
+fn set_simd(level: &str) -> PyResult<()> {
+    simd::set_level(level).map_err(InvalidValue::new_err)
 }
 
 #[pyfunction]

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use super::hamming::{Failure, interruptible, pair_arrays, raise, rows_of};
+use super::hamming::{Failure, answered, pair_arrays, rows_of};
+use super::{DamagedFile, InvalidType, LimitReached};
 use crate::ids::{Id, Ids, Lookup};
 use crate::index::{Hit, Store};
 use crate::index_file::{self, About};
@@ -210,8 +211,8 @@ impl<'py> Named<'py> {
     }
 }
 
-fn mixed(py: Python<'_>) -> PyErr {
-    raise(py, "InvalidType", "the ids of an index are all integers or all str; use one kind".into())
+fn mixed() -> PyErr {
+    InvalidType::new_err("the ids of an index are all integers or all str; use one kind")
 }
 
 #[pymethods]
@@ -274,7 +275,7 @@ impl HammingIndex {
         let width = words.shape()[1];
         let words = words.as_slice()?;
         let threads = thread_count(threads);
-        let added = interruptible(py, words.len() > 100_000, |_| {
+        let added = answered(py, words.len() > 100_000, |_| {
             let mut inner = self.write();
             let Inner { store, ids, .. } = &mut *inner;
             if ids.len() > 0 && count > 0 && matches!(ids, Ids::Texts { .. }) == numbers.is_some() {
@@ -304,8 +305,8 @@ impl HammingIndex {
         })?;
         match added {
             Some(true) => Ok(()),
-            Some(false) => Err(mixed(py)),
-            None => Err(raise(py, "LimitReached", "an index holds at most 4294967294 fingerprints".into())),
+            Some(false) => Err(mixed()),
+            None => Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints")),
         }
     }
 
@@ -324,7 +325,7 @@ impl HammingIndex {
             Ok(mut inner) => add_one(&mut inner, id, &words),
             Err(_) => py.detach(|| add_one(&mut self.write(), id, &words)),
         };
-        if added { Ok(()) } else { Err(mixed(py)) }
+        if added { Ok(()) } else { Err(mixed()) }
     }
 
     fn search_one<'py>(
@@ -351,7 +352,7 @@ impl HammingIndex {
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let named = Named::of(ids)?;
         let list = named.list()?;
-        interruptible(py, true, |_| {
+        answered(py, true, |_| {
             let mut inner = self.write();
             inner.lookup();
             let Inner { store, ids, lookup } = &mut *inner;
@@ -411,7 +412,7 @@ impl HammingIndex {
             Err(_) => py.detach(|| Waited(self.read())).0,
         };
         let inner = &*guard;
-        let hits = interruptible(py, words.len() > 10_000, |cancel| {
+        let hits = answered(py, words.len() > 10_000, |cancel| {
             with_store!(&inner.store, W, store => {
                 let mut padded = Vec::new();
                 let numbers = rows_of::<W>(words, width, valid, &mut padded);
@@ -445,7 +446,7 @@ impl HammingIndex {
             Err(_) => py.detach(|| Waited(self.read())).0,
         };
         let inner = &*guard;
-        let hits = interruptible(py, true, |cancel| {
+        let hits = answered(py, true, |cancel| {
             let queries = words.len() / width;
             let workers = crate::parallel::share(threads, queries, Vec::new, |found: &mut Vec<Hit>, query| {
                 if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
@@ -481,7 +482,7 @@ impl HammingIndex {
 
     fn save(&self, py: Python<'_>, path: PathBuf, digest: &str) -> PyResult<()> {
         let about = About { bits: self.bits, radius: self.radius, digest };
-        interruptible(py, true, |_| {
+        answered(py, true, |_| {
             let inner = self.read();
             Ok(with_store!(&inner.store, W, store => {
                 let rows = store.rows();
@@ -496,11 +497,11 @@ impl HammingIndex {
     /// The index of a file, and the digest of its scheme.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<(HammingIndex, String)> {
-        let result = interruptible(py, true, |_| Ok(load(&path)))?;
+        let result = answered(py, true, |_| Ok(load(&path)))?;
         match result {
             Ok(loaded) => Ok(loaded),
             Err(Refused::Io(error)) => Err(os_error(&path, &error)),
-            Err(Refused::Damaged(what)) => Err(raise(py, "DamagedFile", format!("{}: {what}", path.display()))),
+            Err(Refused::Damaged(what)) => Err(DamagedFile::new_err(format!("{}: {what}", path.display()))),
         }
     }
 }
@@ -566,8 +567,8 @@ fn add_one(inner: &mut Inner, id: Id<'_>, words: &[u64; 16]) -> bool {
 
 /// Check the bytes of an index file as loading would.
 #[pyfunction]
-fn check_index(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<()> {
-    index_file::parse(data.as_bytes()).map(|_| ()).map_err(|damage| raise(py, "DamagedFile", damage.0))
+fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
+    index_file::parse(data.as_bytes()).map(|_| ()).map_err(|damage| DamagedFile::new_err(damage.0))
 }
 
 /// A join whose pairs come in batches: rows ask a store of the distinct values, in order.
@@ -609,7 +610,7 @@ impl PairStream {
         let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
         let other = other.as_ref().map(|other| other.as_slice()).transpose()?;
         let other_valid = other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?;
-        interruptible(py, true, |cancel| {
+        answered(py, true, |cancel| {
             let mut store = Any::new(bits, radius);
             let (stored, stored_valid) = other.map_or((words, valid), |other| (other, other_valid));
             let held = with_store!(&mut store, W, store => {
@@ -658,7 +659,7 @@ impl PairStream {
         py: Python<'py>,
         most: usize,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>)> {
-        let pairs = interruptible(py, true, |cancel| self.batch(most, cancel))?;
+        let pairs = answered(py, true, |cancel| self.batch(most, cancel))?;
         Ok(pair_arrays(py, &pairs))
     }
 }

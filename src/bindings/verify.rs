@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyOSError;
@@ -295,7 +294,10 @@ impl Verifier {
         }
         impl Open<'_> {
             fn documents(&self) -> impl Iterator<Item = u32> {
-                [self.pair.0, self.pair.1].into_iter().chain(self.groups.iter().copied()).chain(self.all.iter().copied())
+                [self.pair.0, self.pair.1]
+                    .into_iter()
+                    .chain(self.groups.iter().copied())
+                    .chain(self.all.iter().copied())
             }
         }
         let accepted = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts());
@@ -350,7 +352,7 @@ impl Verifier {
         let recipe = &self.recipe.get().0;
         let (texts, slots, frequencies) = (&self.texts, &self.slots, self.frequencies.as_deref());
         let mut made: Vec<Option<std::io::Result<Profile>>> = missing.iter().map(|_| None).collect();
-        interruptible(py, missing.len() > 100, |cancel: &AtomicBool| {
+        interruptible(py, missing.len() > 100, |cancel| {
             let pieces = missing.chunks(PIECE).zip(made.chunks_mut(PIECE));
             parallel::drain(
                 pieces,
