@@ -1,8 +1,9 @@
 """Pairs of pictures: who may show the same, and whether they do.
 
 Every picture is stored as it is and, where it has flat borders, without them. The other side asks
-with parts, turns and symmetries of itself. A fingerprint only proposes: the two thumbnails are then
-laid upon each other, and block after block must agree.
+with parts, turns and symmetries of itself. What no view foresees, any part of a picture or a picture
+on a page, is found by matching corners that vote for a map. All this only proposes: the two
+thumbnails are then laid upon each other, and block after block must agree.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from neardup.features.image import (
     trimmed,
 )
 from neardup.fingerprints import Fingerprints
-from neardup.pairs import join
+from neardup.pairs import join, join_batches
 from neardup.thumbs import Picture, Thumbs
 
 Rows = npt.NDArray[np.int64]
@@ -83,7 +84,8 @@ def _prints(thumbs: Thumbs, views: tuple[View, ...], inner: tuple[int, ...], thr
 class Proposals:
     """Pairs of pictures near enough to be looked at, with the ways in which they may lie on each other.
 
-    `left` is the picture that may lie in `right`; a pair has up to `TRIED` rows.
+    `left` is the picture that may lie in `right`; a pair has up to `TRIED` rows,
+    and one more where corners vote.
     """
 
     left: Rows
@@ -120,6 +122,77 @@ def propose(
     inverse = np.linalg.inv(kept.matrix[found.left[rows]]) if len(rows) else np.zeros((0, 3, 3))
     maps = asking.matrix[found.right[rows]] @ inverse
     return Proposals(left[order], right[order], distance[order], maps[:, :2].reshape(-1, 6))
+
+
+# Corners of a picture, of up to so many pictures; of more pictures fewer, so that the work grows as they do.
+CORNERS: Final = 80
+PICTURES: Final = 2000
+# Bits in which matching corners may differ; a corner with more matches than this tells nothing.
+CORNER_RADIUS: Final = 40
+COMMON: Final = 64
+# Matches of a pair that are looked at, the nearest; and how many must agree on a map.
+MATCHES: Final = 32
+VOTES: Final = 3
+
+
+def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = None) -> Proposals:
+    """Pairs of pictures with corners that agree on a map; with *first* only of those before it with others.
+
+    The distance is that of the left picture and what the right one shows there.
+    """
+    most = max(8, int(CORNERS * min(1.0, (PICTURES / max(1, len(thumbs))) ** 0.5)))
+    picture, place, words = _native.picture_corners(np.ascontiguousarray(thumbs), most, threads)
+    split = int(np.searchsorted(picture, first))
+    prints = Fingerprints(words[split:], bits=256)
+    other = Fingerprints(words[:split], bits=256) if first else None
+    counts = np.zeros(len(picture), dtype=np.int64)
+    parts = [np.zeros((3, 0), dtype=np.int64)]
+    for some in join_batches(prints, CORNER_RADIUS, other=other, threads=threads):
+        one, two = some.left.astype(np.int64) + split, some.right.astype(np.int64)
+        kept = (picture[one] != picture[two]) & (counts[one] <= COMMON) & (counts[two] <= COMMON)
+        one, two = one[kept], two[kept]
+        counts += np.bincount(np.concatenate([one, two]), minlength=len(counts))
+        parts.append(np.stack([one, two, some.distance[kept].astype(np.int64)]))
+    one, two, distance = np.concatenate(parts, axis=1)
+    rare = (counts[one] <= COMMON) & (counts[two] <= COMMON)
+    one, two, distance = one[rare], two[rare], distance[rare]
+    order = np.lexsort([two, one, distance, picture[two], picture[one]])
+    key = picture[one[order]] << 32 | picture[two[order]]
+    order = order[np.arange(len(order)) - np.searchsorted(key, key) < MATCHES]
+    one, two = one[order], two[order]
+    key = picture[one] << 32 | picture[two]
+    begin = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.zeros(0, dtype=np.int64)
+    matches = np.column_stack([place[one], place[two]]).astype(np.float32)
+    maps, votes = _native.picture_maps(
+        matches, np.append(begin, len(key))[1:].astype(np.int64), VOTES, threads
+    )
+    rows = np.flatnonzero(votes)
+    left, right, maps = picture[one[begin[rows]]], picture[two[begin[rows]]], maps[rows]
+    return Proposals(left, right, _distances(thumbs, left, right, maps, threads), maps)
+
+
+def _distances(
+    thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, threads: int | None
+) -> npt.NDArray[np.int32]:
+    """In how many bits pictures differ from what others show of them."""
+    found = np.full(len(left), 128, dtype=np.int32)  # where nothing is to be seen: as far as chance
+    whole, known = fingerprints_of(thumbs, [WHOLE], threads=threads)
+    for row, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        view = View("elected", tuple(maps[row].tolist()))
+        seen, valid = fingerprints_of(thumbs[other : other + 1], [view], threads=1)
+        if known[one] and valid[0]:
+            found[row] = int.from_bytes((whole[one] ^ seen[0]).tobytes(), "little").bit_count()
+    return found
+
+
+def merged(one: Proposals, other: Proposals) -> Proposals:
+    """The ways of both, pair by pair, the nearest first."""
+    left, right, distance, maps = (
+        np.concatenate([getattr(one, name), getattr(other, name)])
+        for name in ("left", "right", "distance", "map")
+    )
+    order = np.lexsort([distance, np.maximum(left, right), np.minimum(left, right)])
+    return Proposals(left[order], right[order], distance[order], maps[order])
 
 
 def _pair(low: Rows, high: Rows, order: Rows) -> Rows:
@@ -252,7 +325,7 @@ def verify(
     best = np.zeros((len(rows), len(AGREEMENT)))
     reason = np.full(len(rows), ACCEPTING, dtype=np.uint8)
     open_ = np.arange(len(rows))
-    for attempt in range(TRIED):
+    for attempt in range(TRIED + 1):  # and one by corners
         open_ = open_[rows[open_] + attempt < ends[open_]]
         if not len(open_):
             break
@@ -291,7 +364,7 @@ class Comparison:
 def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) -> Comparison:
     """Compare two pictures in every way that is proposed, or else as they are."""
     thumbs = np.array([np.frombuffer(one.thumb, dtype=np.uint8) for one in (left, right)])
-    ways = propose(stored(thumbs), asked(thumbs), radius)
+    ways = merged(propose(stored(thumbs), asked(thumbs), radius), propose_by_corners(thumbs))
     if len(ways.left):
         lower, upper, maps = ways.left, ways.right, ways.map
     else:
