@@ -226,7 +226,7 @@ def picture_agreements(
     maps: npt.NDArray[np.float64],
     threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
-    """A row of 14 numbers a pair of thumbnails: the map that was found, and how far they agree."""
+    """A row of 15 numbers a pair of thumbnails: the map that was found, and how far they agree."""
 
 def picture_corners(
     thumbs: npt.NDArray[np.uint8], most: int, threads: int | None = None

@@ -210,6 +210,7 @@ AGREEMENT: Final = (
     "fine_mean",
     "fine_share",
     "blocks",
+    "strong",
 )
 
 
@@ -241,13 +242,22 @@ class Rule:
     """Least share of either picture that the other one shows."""
     blocks: int = 4
     """Least number of blocks that show something."""
+    drawn: tuple[float, float] = (0.88, 0.92)
+    """Mean and share for drawings, of which most is ground: charts and pages of one layout are much alike."""
+    strong: float | None = 0.55
+    """Least share of the inner blocks of a photograph that agree nearly wholly, where others are covered."""
 
 
 RULES: Final = {
     "default": Rule(0.79, 0.8, 0.42),
-    "strict": Rule(0.9, 0.95, 0.9),
+    "strict": Rule(0.9, 0.95, 0.9, strong=None),
     "loose": Rule(0.7, 0.7, 0.2),
 }
+# Share of a picture that has one grey level: a drawing from the first on, a photograph below the second.
+DRAWN: Final = 0.6
+PHOTOGRAPH: Final = 0.5
+# Least mean, share and number of blocks of a photograph that is covered in part.
+COVERED: Final = (0.5, 0.5, 16)
 SYMMETRIES: Final = ("", "mirror", "flip", "rot180", "transpose", "rot90", "rot270", "transverse")
 REJECTED: Final = (
     "does not show the same",
@@ -262,7 +272,8 @@ REASONS: Final = (
         for symmetry in SYMMETRIES
         for kind in _KINDS
         for turned in ("", "turned")
-        for words in [[word for word in (symmetry, kind, turned) if word]]
+        for covered in ("", "covered in part")
+        for words in [[word for word in (symmetry, kind, turned, covered) if word]]
     ),
     *REJECTED,
 )
@@ -270,13 +281,32 @@ ACCEPTING: Final = len(REASONS) - len(REJECTED)
 IDENTICAL: Final = "identical file"
 
 
-def judge(found: Numbers, rule: Rule) -> npt.NDArray[np.uint8]:
-    """The place in `REASONS` of each row of `agreements`."""
+def grounds(thumbs: Thumbs) -> Numbers:
+    """The share of each picture that has nearly the same grey level."""
+    found = np.zeros(len(thumbs))
+    for row, thumb in enumerate(thumbs):
+        counts = np.cumsum(np.bincount(thumb, minlength=256 + 8)[: 256 + 8])
+        found[row] = np.max(counts[8:] - np.append(0, counts[:255])) / len(thumb)
+    return found
+
+
+def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: Rule) -> npt.NDArray[np.uint8]:
+    """The place in `REASONS` of each row of `agreements` of those pictures."""
     column = {name: found[:, at] for at, name in enumerate(AGREEMENT)}
+    some, place = np.unique(np.concatenate([left, right]), return_inverse=True)
+    ground = grounds(thumbs[some])[place].reshape(2, -1)
+    drawn, photograph = ground.min(axis=0) >= DRAWN, ground.max(axis=0) < PHOTOGRAPH
     least = np.minimum(column["covered"], column["covering"])
     shares = np.minimum(column["share"], column["fine_share"])
     reason = transformations(found).astype(np.int64)
-    same = (column["mean"] >= rule.mean) & (shares >= rule.share)
+    same = column["mean"] >= np.where(drawn, max(rule.mean, rule.drawn[0]), rule.mean)
+    same &= shares >= np.where(drawn, max(rule.share, rule.drawn[1]), rule.share)
+    if rule.strong is not None:
+        mean, share, blocks = COVERED
+        covered = ~same & photograph & (column["strong"] >= rule.strong) & (column["mean"] >= mean)
+        covered &= (shares >= share) & (column["blocks"] >= blocks)
+        reason[covered] += 1
+        same |= covered
     reason[same & (least < rule.part)] = ACCEPTING + 2
     reason[~same] = np.where(column["whole"][~same] >= 0.6, ACCEPTING + 1, ACCEPTING)
     reason[same & (column["blocks"] < rule.blocks)] = ACCEPTING + 3
@@ -295,7 +325,7 @@ def transformations(found: Numbers) -> Rows:
     )
     least = np.minimum(found[:, 6], found[:, 7])
     kind = np.where(least >= 0.96, 0, np.where(least >= 0.42, 1, 2))
-    numbers: Rows = (symmetry * 3 + kind) * 2 + (lean > 0.02)
+    numbers: Rows = ((symmetry * 3 + kind) * 2 + (lean > 0.02)) * 2
     return numbers
 
 
@@ -333,7 +363,7 @@ def verify(
         found = agreements(
             thumbs, proposals.left[at], proposals.right[at], proposals.map[at], threads=threads
         )
-        verdict = judge(found, rule)
+        verdict = judge(thumbs, proposals.left[at], proposals.right[at], found, rule)
         better = (verdict < ACCEPTING) | (found[:, 9] > best[open_, 9])
         best[open_[better]], reason[open_[better]] = found[better], verdict[better]
         open_ = open_[verdict >= ACCEPTING]
@@ -370,11 +400,12 @@ def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) 
     else:
         lower, upper, maps = np.array([0]), np.array([1]), np.eye(3)[None, :2].reshape(1, 6)
     found = agreements(thumbs, lower, upper, maps)
-    reasons = judge(found, rule)
+    reasons = judge(thumbs, lower, upper, found, rule)
     best = int(np.lexsort([-found[:, 9], reasons >= ACCEPTING])[0])
     row, reason = found[best].copy(), int(reasons[best])
     if lower[best] == 1:
         row[:6] = np.linalg.inv(full_matrix(row[:6]))[:2].ravel()
         row[[6, 7]] = row[[7, 6]]
-        reason = reason if reason >= ACCEPTING else int(transformations(row[None])[0])
+        if reason < ACCEPTING:
+            reason = int(transformations(row[None])[0]) + reason % 2
     return Comparison(row[:6], int(ways.distance[best]) if len(ways.left) else None, reason, row)

@@ -462,7 +462,8 @@ class Flow:
     def _picture_judge(self, found: Candidates) -> Callable[[Rows, Rows], Verdicts]:
         rule = pictures.RULES[self.measure.name]
         if self.measure.name == "default":
-            rule = replace(rule, mean=self.settings.similarity)
+            higher = self.settings.similarity > rule.mean
+            rule = replace(rule, mean=self.settings.similarity, strong=None if higher else rule.strong)
         ways = found.ways
         assert ways is not None
 

@@ -127,7 +127,7 @@ def _compared(
         left = np.full(len(ways.left), me) if swapped else ways.left
         right = ways.right if swapped else np.full(len(ways.right), me)
         seen = pictures.agreements(thumbs, left, right, ways.map, threads=threads)
-        for row, reason in enumerate(pictures.judge(seen, rule).tolist()):
+        for row, reason in enumerate(pictures.judge(thumbs, left, right, seen, rule).tolist()):
             if reason >= pictures.ACCEPTING:
                 continue
             number = int(right[row] if swapped else left[row])

@@ -72,7 +72,7 @@ fn picture_fingerprints<'py>(
     Ok((words.into_pyarray(py), valid.into_pyarray(py)))
 }
 
-/// How far pairs of thumbnails agree: a row of 14 numbers a pair, the map first.
+/// How far pairs of thumbnails agree: a row of 15 numbers a pair, the map first.
 #[pyfunction]
 #[pyo3(signature = (thumbs, left, right, maps, threads=None))]
 fn picture_agreements<'py>(
@@ -104,12 +104,12 @@ fn picture_agreements<'py>(
     let numbers: Vec<f64> = found
         .iter()
         .flat_map(|one| {
-            let rest =
-                [one.covered, one.covering, one.whole, one.mean, one.share, one.fine_mean, one.fine_share, one.blocks];
-            one.map.into_iter().chain(rest)
+            let first = [one.covered, one.covering, one.whole, one.mean, one.share];
+            let last = [one.fine_mean, one.fine_share, one.blocks, one.strong];
+            one.map.into_iter().chain(first).chain(last)
         })
         .collect();
-    Ok(Array2::from_shape_vec((found.len(), 14), numbers).expect("fourteen numbers a row").into_pyarray(py))
+    Ok(Array2::from_shape_vec((found.len(), 15), numbers).expect("fifteen numbers a row").into_pyarray(py))
 }
 
 type Corners<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<u64>>);
