@@ -136,7 +136,7 @@ VOTES: Final = 3
 
 
 def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = None) -> Proposals:
-    """Pairs of pictures with corners that agree on a map; with *first* only of those before it with others.
+    """Pairs of pictures with corners that agree on a map; of those from *first* on with those before it.
 
     The distance is that of the left picture and what the right one shows there.
     """
@@ -168,6 +168,12 @@ def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = 
     )
     rows = np.flatnonzero(votes)
     left, right, maps = picture[one[begin[rows]]], picture[two[begin[rows]]], maps[rows]
+    # The one that is shown smaller lies in the other.
+    large = maps[:, 0] * maps[:, 4] > 1
+    left, right = np.where(large, right, left), np.where(large, left, right)
+    across, down = maps[large, 0], maps[large, 4]
+    maps[large, 2], maps[large, 5] = -maps[large, 2] / across, -maps[large, 5] / down
+    maps[large, 0], maps[large, 4] = 1 / across, 1 / down
     return Proposals(left, right, _distances(thumbs, left, right, maps, threads), maps)
 
 
@@ -244,7 +250,7 @@ class Rule:
     """Least number of blocks that show something."""
     drawn: tuple[float, float] = (0.88, 0.92)
     """Mean and share for drawings, of which most is ground: charts and pages of one layout are much alike."""
-    strong: float | None = 0.55
+    strong: float | None = 0.5
     """Least share of the inner blocks of a photograph that agree nearly wholly, where others are covered."""
 
 

@@ -249,7 +249,8 @@ mod tests {
     #[test]
     fn corners_move_with_the_picture() {
         let image = noise(3);
-        let moved: Vec<f32> = (0..PIXELS).map(|at| image[(at / SIDE) * SIDE + (at % SIDE + 10).min(SIDE - 1)]).collect();
+        let moved: Vec<f32> =
+            (0..PIXELS).map(|at| image[(at / SIDE) * SIDE + (at % SIDE + 10).min(SIDE - 1)]).collect();
         let (one, other) = (corners(&bytes(&image), &places(), 80), corners(&bytes(&moved), &places(), 80));
         let mut matches = Vec::new();
         for a in &one {
@@ -267,8 +268,9 @@ mod tests {
 
     #[test]
     fn matches_that_agree_outvote_the_others() {
-        let mut matches: Vec<Match> =
-            [[0.1, 0.1], [0.9, 0.2], [0.4, 0.8], [0.7, 0.6]].map(|[x, y]: [f32; 2]| [x, y, 0.5 * x + 0.3, 0.5 * y]).to_vec();
+        let mut matches: Vec<Match> = [[0.1, 0.1], [0.9, 0.2], [0.4, 0.8], [0.7, 0.6]]
+            .map(|[x, y]: [f32; 2]| [x, y, 0.5 * x + 0.3, 0.5 * y])
+            .to_vec();
         matches.extend([[0.2, 0.3, 0.9, 0.9], [0.6, 0.1, 0.1, 0.8], [0.3, 0.9, 0.5, 0.1]]);
         let (map, votes) = elected(&matches, 4).expect("a map");
         assert_eq!(votes, 4);
