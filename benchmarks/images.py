@@ -28,14 +28,13 @@ TARGETS = {"phash": 4.0, "second": 50.0}
 
 
 def make_photos(pool: Path, folder: Path, count: int, pixels: int) -> None:
-    """Photographs of that many pixels; no two show the same."""
+    """Photographs of that many pixels. Some share half of what they show; only time is measured here."""
     r = random.Random(7)
     files = sorted(path for path in pool.iterdir() if path.suffix == ".jpg")
     for number in range(count):
         one, other = (Image.open(path).convert("RGB") for path in r.sample(files, 2))
         height = round((pixels * 3 / 4) ** 0.5 + 1)
         size = (pixels // height + 1, height)
-        # Half of the mixture is another picture, so that few photographs are enough of a pool.
         mixed = Image.blend(
             one.resize(size, Image.Resampling.BICUBIC), other.resize(size), r.uniform(0.3, 0.7)
         )
