@@ -247,4 +247,14 @@ def picture_agreements(
     maps: npt.NDArray[np.float64],
     threads: int | None = None,
 ) -> npt.NDArray[np.float64]:
-    """A row of 14 numbers a pair of thumbnails: the map that was found, and how far they agree."""
+    """A row of 15 numbers a pair of thumbnails: the map that was found, and how far they agree."""
+
+def picture_corners(
+    thumbs: npt.NDArray[np.uint8], most: int, threads: int | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
+    """Corners of thumbnails: the picture of each, its place in the unit square, its 256 bits."""
+
+def picture_maps(
+    matches: npt.NDArray[np.float32], ends: npt.NDArray[np.int64], least: int, threads: int | None = None
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """For each run of matches (x, y left; x, y right) the map that they elect and its votes; 0 for none."""

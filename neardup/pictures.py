@@ -1,8 +1,9 @@
 """Pairs of pictures: who may show the same, and whether they do.
 
 Every picture is stored as it is and, where it has flat borders, without them. The other side asks
-with parts, turns and symmetries of itself. A fingerprint only proposes: the two thumbnails are then
-laid upon each other, and block after block must agree.
+with parts, turns and symmetries of itself. What no view foresees, any part of a picture or a picture
+on a page, is found by matching corners that vote for a map. All this only proposes: the two
+thumbnails are then laid upon each other, and block after block must agree.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from neardup.features.image import (
     trimmed,
 )
 from neardup.fingerprints import Fingerprints
-from neardup.pairs import join
+from neardup.pairs import join, join_batches
 from neardup.thumbs import Picture, Thumbs
 
 Rows = npt.NDArray[np.int64]
@@ -83,7 +84,8 @@ def _prints(thumbs: Thumbs, views: tuple[View, ...], inner: tuple[int, ...], thr
 class Proposals:
     """Pairs of pictures near enough to be looked at, with the ways in which they may lie on each other.
 
-    `left` is the picture that may lie in `right`; a pair has up to `TRIED` rows.
+    `left` is the picture that may lie in `right`; a pair has up to `TRIED` rows,
+    and one more where corners vote.
     """
 
     left: Rows
@@ -122,6 +124,83 @@ def propose(
     return Proposals(left[order], right[order], distance[order], maps[:, :2].reshape(-1, 6))
 
 
+# Corners of a picture, of up to so many pictures; of more pictures fewer, so that the work grows as they do.
+CORNERS: Final = 80
+PICTURES: Final = 2000
+# Bits in which matching corners may differ; a corner with more matches than this tells nothing.
+CORNER_RADIUS: Final = 40
+COMMON: Final = 64
+# Matches of a pair that are looked at, the nearest; and how many must agree on a map.
+MATCHES: Final = 32
+VOTES: Final = 3
+
+
+def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = None) -> Proposals:
+    """Pairs of pictures with corners that agree on a map; of those from *first* on with those before it.
+
+    The distance is that of the left picture and what the right one shows there.
+    """
+    most = max(8, int(CORNERS * min(1.0, (PICTURES / max(1, len(thumbs))) ** 0.5)))
+    picture, place, words = _native.picture_corners(np.ascontiguousarray(thumbs), most, threads)
+    split = int(np.searchsorted(picture, first))
+    prints = Fingerprints(words[split:], bits=256)
+    other = Fingerprints(words[:split], bits=256) if first else None
+    counts = np.zeros(len(picture), dtype=np.int64)
+    parts = [np.zeros((3, 0), dtype=np.int64)]
+    for some in join_batches(prints, CORNER_RADIUS, other=other, threads=threads):
+        one, two = some.left.astype(np.int64) + split, some.right.astype(np.int64)
+        kept = (picture[one] != picture[two]) & (counts[one] <= COMMON) & (counts[two] <= COMMON)
+        one, two = one[kept], two[kept]
+        counts += np.bincount(np.concatenate([one, two]), minlength=len(counts))
+        parts.append(np.stack([one, two, some.distance[kept].astype(np.int64)]))
+    one, two, distance = np.concatenate(parts, axis=1)
+    rare = (counts[one] <= COMMON) & (counts[two] <= COMMON)
+    one, two, distance = one[rare], two[rare], distance[rare]
+    order = np.lexsort([two, one, distance, picture[two], picture[one]])
+    key = picture[one[order]] << 32 | picture[two[order]]
+    order = order[np.arange(len(order)) - np.searchsorted(key, key) < MATCHES]
+    one, two = one[order], two[order]
+    key = picture[one] << 32 | picture[two]
+    begin = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.zeros(0, dtype=np.int64)
+    matches = np.column_stack([place[one], place[two]]).astype(np.float32)
+    maps, votes = _native.picture_maps(
+        matches, np.append(begin, len(key))[1:].astype(np.int64), VOTES, threads
+    )
+    rows = np.flatnonzero(votes)
+    left, right, maps = picture[one[begin[rows]]], picture[two[begin[rows]]], maps[rows]
+    # The one that is shown smaller lies in the other.
+    large = maps[:, 0] * maps[:, 4] > 1
+    left, right = np.where(large, right, left), np.where(large, left, right)
+    across, down = maps[large, 0], maps[large, 4]
+    maps[large, 2], maps[large, 5] = -maps[large, 2] / across, -maps[large, 5] / down
+    maps[large, 0], maps[large, 4] = 1 / across, 1 / down
+    return Proposals(left, right, _distances(thumbs, left, right, maps, threads), maps)
+
+
+def _distances(
+    thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, threads: int | None
+) -> npt.NDArray[np.int32]:
+    """In how many bits pictures differ from what others show of them."""
+    found = np.full(len(left), 128, dtype=np.int32)  # where nothing is to be seen: as far as chance
+    whole, known = fingerprints_of(thumbs, [WHOLE], threads=threads)
+    for row, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        view = View("elected", tuple(maps[row].tolist()))
+        seen, valid = fingerprints_of(thumbs[other : other + 1], [view], threads=1)
+        if known[one] and valid[0]:
+            found[row] = int.from_bytes((whole[one] ^ seen[0]).tobytes(), "little").bit_count()
+    return found
+
+
+def merged(one: Proposals, other: Proposals) -> Proposals:
+    """The ways of both, pair by pair, the nearest first."""
+    left, right, distance, maps = (
+        np.concatenate([getattr(one, name), getattr(other, name)])
+        for name in ("left", "right", "distance", "map")
+    )
+    order = np.lexsort([distance, np.maximum(left, right), np.minimum(left, right)])
+    return Proposals(left[order], right[order], distance[order], maps[order])
+
+
 def _pair(low: Rows, high: Rows, order: Rows) -> Rows:
     key: Rows = low[order] << 32 | high[order]
     return key
@@ -137,6 +216,7 @@ AGREEMENT: Final = (
     "fine_mean",
     "fine_share",
     "blocks",
+    "strong",
 )
 
 
@@ -168,13 +248,22 @@ class Rule:
     """Least share of either picture that the other one shows."""
     blocks: int = 4
     """Least number of blocks that show something."""
+    drawn: tuple[float, float] = (0.88, 0.92)
+    """Mean and share for drawings, of which most is ground: charts and pages of one layout are much alike."""
+    strong: float | None = 0.5
+    """Least share of the inner blocks of a photograph that agree nearly wholly, where others are covered."""
 
 
 RULES: Final = {
     "default": Rule(0.79, 0.8, 0.42),
-    "strict": Rule(0.9, 0.95, 0.9),
+    "strict": Rule(0.9, 0.95, 0.9, strong=None),
     "loose": Rule(0.7, 0.7, 0.2),
 }
+# Share of a picture that has one grey level: a drawing from the first on, a photograph below the second.
+DRAWN: Final = 0.6
+PHOTOGRAPH: Final = 0.5
+# Least mean, share and number of blocks of a photograph that is covered in part.
+COVERED: Final = (0.5, 0.5, 16)
 SYMMETRIES: Final = ("", "mirror", "flip", "rot180", "transpose", "rot90", "rot270", "transverse")
 REJECTED: Final = (
     "does not show the same",
@@ -189,7 +278,8 @@ REASONS: Final = (
         for symmetry in SYMMETRIES
         for kind in _KINDS
         for turned in ("", "turned")
-        for words in [[word for word in (symmetry, kind, turned) if word]]
+        for covered in ("", "covered in part")
+        for words in [[word for word in (symmetry, kind, turned, covered) if word]]
     ),
     *REJECTED,
 )
@@ -197,13 +287,32 @@ ACCEPTING: Final = len(REASONS) - len(REJECTED)
 IDENTICAL: Final = "identical file"
 
 
-def judge(found: Numbers, rule: Rule) -> npt.NDArray[np.uint8]:
-    """The place in `REASONS` of each row of `agreements`."""
+def grounds(thumbs: Thumbs) -> Numbers:
+    """The share of each picture that has nearly the same grey level."""
+    found = np.zeros(len(thumbs))
+    for row, thumb in enumerate(thumbs):
+        counts = np.cumsum(np.bincount(thumb, minlength=256 + 8)[: 256 + 8])
+        found[row] = np.max(counts[8:] - np.append(0, counts[:255])) / len(thumb)
+    return found
+
+
+def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: Rule) -> npt.NDArray[np.uint8]:
+    """The place in `REASONS` of each row of `agreements` of those pictures."""
     column = {name: found[:, at] for at, name in enumerate(AGREEMENT)}
+    some, place = np.unique(np.concatenate([left, right]), return_inverse=True)
+    ground = grounds(thumbs[some])[place].reshape(2, -1)
+    drawn, photograph = ground.min(axis=0) >= DRAWN, ground.max(axis=0) < PHOTOGRAPH
     least = np.minimum(column["covered"], column["covering"])
     shares = np.minimum(column["share"], column["fine_share"])
     reason = transformations(found).astype(np.int64)
-    same = (column["mean"] >= rule.mean) & (shares >= rule.share)
+    same = column["mean"] >= np.where(drawn, max(rule.mean, rule.drawn[0]), rule.mean)
+    same &= shares >= np.where(drawn, max(rule.share, rule.drawn[1]), rule.share)
+    if rule.strong is not None:
+        mean, share, blocks = COVERED
+        covered = ~same & photograph & (column["strong"] >= rule.strong) & (column["mean"] >= mean)
+        covered &= (shares >= share) & (column["blocks"] >= blocks)
+        reason[covered] += 1
+        same |= covered
     reason[same & (least < rule.part)] = ACCEPTING + 2
     reason[~same] = np.where(column["whole"][~same] >= 0.6, ACCEPTING + 1, ACCEPTING)
     reason[same & (column["blocks"] < rule.blocks)] = ACCEPTING + 3
@@ -222,7 +331,7 @@ def transformations(found: Numbers) -> Rows:
     )
     least = np.minimum(found[:, 6], found[:, 7])
     kind = np.where(least >= 0.96, 0, np.where(least >= 0.42, 1, 2))
-    numbers: Rows = (symmetry * 3 + kind) * 2 + (lean > 0.02)
+    numbers: Rows = ((symmetry * 3 + kind) * 2 + (lean > 0.02)) * 2
     return numbers
 
 
@@ -252,7 +361,7 @@ def verify(
     best = np.zeros((len(rows), len(AGREEMENT)))
     reason = np.full(len(rows), ACCEPTING, dtype=np.uint8)
     open_ = np.arange(len(rows))
-    for attempt in range(TRIED):
+    for attempt in range(TRIED + 1):  # and one by corners
         open_ = open_[rows[open_] + attempt < ends[open_]]
         if not len(open_):
             break
@@ -260,7 +369,7 @@ def verify(
         found = agreements(
             thumbs, proposals.left[at], proposals.right[at], proposals.map[at], threads=threads
         )
-        verdict = judge(found, rule)
+        verdict = judge(thumbs, proposals.left[at], proposals.right[at], found, rule)
         better = (verdict < ACCEPTING) | (found[:, 9] > best[open_, 9])
         best[open_[better]], reason[open_[better]] = found[better], verdict[better]
         open_ = open_[verdict >= ACCEPTING]
@@ -291,17 +400,18 @@ class Comparison:
 def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) -> Comparison:
     """Compare two pictures in every way that is proposed, or else as they are."""
     thumbs = np.array([np.frombuffer(one.thumb, dtype=np.uint8) for one in (left, right)])
-    ways = propose(stored(thumbs), asked(thumbs), radius)
+    ways = merged(propose(stored(thumbs), asked(thumbs), radius), propose_by_corners(thumbs))
     if len(ways.left):
         lower, upper, maps = ways.left, ways.right, ways.map
     else:
         lower, upper, maps = np.array([0]), np.array([1]), np.eye(3)[None, :2].reshape(1, 6)
     found = agreements(thumbs, lower, upper, maps)
-    reasons = judge(found, rule)
+    reasons = judge(thumbs, lower, upper, found, rule)
     best = int(np.lexsort([-found[:, 9], reasons >= ACCEPTING])[0])
     row, reason = found[best].copy(), int(reasons[best])
     if lower[best] == 1:
         row[:6] = np.linalg.inv(full_matrix(row[:6]))[:2].ravel()
         row[[6, 7]] = row[[7, 6]]
-        reason = reason if reason >= ACCEPTING else int(transformations(row[None])[0])
+        if reason < ACCEPTING:
+            reason = int(transformations(row[None])[0]) + reason % 2
     return Comparison(row[:6], int(ways.distance[best]) if len(ways.left) else None, reason, row)

@@ -432,7 +432,10 @@ class Flow:
             with stage("join", quiet=self.quiet) as advance:
                 kept = pictures.stored(thumbs(), threads=self.threads)
                 asking = pictures.asked(thumbs(), threads=self.threads)
-                done = pictures.propose(kept, asking, radius, threads=self.threads).table()
+                ways = pictures.propose(kept, asking, radius, threads=self.threads)
+                if self.settings.radius is None:
+                    ways = pictures.merged(ways, pictures.propose_by_corners(thumbs(), threads=self.threads))
+                done = ways.table()
                 advance(len(same.document), 0)
             text = (
                 f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
@@ -461,7 +464,8 @@ class Flow:
     def _picture_judge(self, found: Candidates) -> Callable[[Rows, Rows], Verdicts]:
         rule = pictures.RULES[self.measure.name]
         if self.measure.name == "default":
-            rule = replace(rule, mean=self.settings.similarity)
+            higher = self.settings.similarity > rule.mean
+            rule = replace(rule, mean=self.settings.similarity, strong=None if higher else rule.strong)
         ways = found.ways
         assert ways is not None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -119,22 +119,25 @@ def _compared(
     kept, own = (pictures.stored(some, threads=threads) for some in (there, asked))
     questions, others = (pictures.asked(some, views=PARTS, threads=threads) for some in (asked, there))
     rule = pictures.RULES["loose"]
+    within = pictures.propose(kept, questions, radius, own=False, threads=threads)
+    around = pictures.propose(own, others, radius, own=False, threads=threads)
+    elected = pictures.propose_by_corners(thumbs, me, threads=threads)
     found: dict[int, Match] = {}
-    for ways, swapped in (
-        (pictures.propose(kept, questions, radius, own=False, threads=threads), False),
-        (pictures.propose(own, others, radius, own=False, threads=threads), True),
+    for ways, left, right in (
+        (within, within.left, np.full(len(within.left), me)),
+        (around, np.full(len(around.left), me), around.right),
+        (elected, elected.left, elected.right),
     ):
-        left = np.full(len(ways.left), me) if swapped else ways.left
-        right = ways.right if swapped else np.full(len(ways.right), me)
         seen = pictures.agreements(thumbs, left, right, ways.map, threads=threads)
-        for row, reason in enumerate(pictures.judge(seen, rule).tolist()):
+        for row, reason in enumerate(pictures.judge(thumbs, left, right, seen, rule).tolist()):
             if reason >= pictures.ACCEPTING:
                 continue
-            number = int(right[row] if swapped else left[row])
+            number = int(min(left[row], right[row]))
             similarity = round(float(min(seen[row, 9], 1.0)), 4)
             match = Match(ids[number], int(ways.distance[row]), similarity, pictures.REASONS[reason])
-            if number not in found or found[number].similarity < similarity:
-                found[number] = match
+            known = found.get(number, match)
+            best = max(known, match, key=lambda one: one.similarity)
+            found[number] = replace(best, distance=min(known.distance, match.distance))
     return _sorted(list(found.values()))
 
 

@@ -153,6 +153,9 @@ pub struct Agreement {
     pub fine_share: f64,
     /// How many blocks show something.
     pub blocks: f64,
+    /// The share of the blocks not at the rim that agree nearly wholly, in the coarse image: equal frames say
+    /// little.
+    pub strong: f64,
 }
 
 /// A picture at 32, 64 and 128 pixels a side.
@@ -341,9 +344,11 @@ const BLOCKS: usize = 8;
 const NOISE: f64 = 4.0;
 const TOLD: f64 = 0.15;
 const AGREES: f64 = 0.5;
+const STRONG: f64 = 0.9;
 
-/// Correlation of the whole, mean and share of the blocks, their number, and the share of `one` that is seen.
-fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> [f64; 5] {
+/// Correlation of the whole, mean and share of the blocks, their number, the share of `one` that is seen, and
+/// the share of the blocks not at the rim that agree nearly wholly.
+fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> [f64; 6] {
     let step = 1.0 / side as f64;
     let mut blocks = [Sums::default(); BLOCKS * BLOCKS];
     for (at, &value) in one.iter().enumerate() {
@@ -359,7 +364,8 @@ fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> [f64; 5] {
     let gain = deviation / behind.max(1e-6);
     let full = (side / BLOCKS * (side / BLOCKS)) as f64;
     let (mut weights, mut mean, mut share, mut count) = (0.0, 0.0, 0.0, 0.0);
-    for block in blocks.iter().filter(|block| block.count >= 0.5 * full) {
+    let (mut inner, mut strong) = (0.0, 0.0);
+    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.count >= 0.5 * full) {
         let (a, b, _) = block.spread();
         let told = a.max(b * gain);
         if told < (TOLD * deviation).max(2.0) {
@@ -370,10 +376,15 @@ fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> [f64; 5] {
         weights += weight;
         mean += weight * found.max(0.0);
         share += if found >= AGREES { weight } else { 0.0 };
+        if [at / BLOCKS, at % BLOCKS].iter().all(|line| (1..BLOCKS - 1).contains(line)) {
+            inner += weight;
+            strong += if found >= STRONG { weight } else { 0.0 };
+        }
         count += 1.0;
     }
     let weights = f64::max(weights, 1e-9);
-    [all.correlation(NOISE), mean / weights, share / weights, count, all.count / (side * side) as f64]
+    let seen = all.count / (side * side) as f64;
+    [all.correlation(NOISE), mean / weights, share / weights, count, seen, strong / f64::max(inner, 1e-9)]
 }
 
 /// The agreement of two thumbnails, `map` being where the first is thought to lie in the second.
@@ -389,7 +400,7 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
             best = found;
         }
         if now[1].max(start[1]) < 0.45 {
-            return summed(best, compare(&first.0[0], &second.0[0], SIDE / 4, &best), [0.0; 5]);
+            return summed(best, compare(&first.0[0], &second.0[0], SIDE / 4, &best), [0.0; 6]);
         }
     }
     let before = compare(&first.0[1], &second.0[1], SIDE / 2, &best);
@@ -404,7 +415,7 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
     summed(best, coarse, compare(&first.0[2], &second.0[2], SIDE, &best))
 }
 
-fn summed(map: Map, coarse: [f64; 5], fine: [f64; 5]) -> Agreement {
+fn summed(map: Map, coarse: [f64; 6], fine: [f64; 6]) -> Agreement {
     let size = (map[0] * map[4] - map[1] * map[3]).abs();
     Agreement {
         map,
@@ -414,6 +425,7 @@ fn summed(map: Map, coarse: [f64; 5], fine: [f64; 5]) -> Agreement {
         mean: coarse[1],
         share: coarse[2],
         blocks: coarse[3],
+        strong: coarse[5],
         fine_mean: fine[1],
         fine_share: fine[2],
     }

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 import neardup as nd
 from neardup import pictures
@@ -247,7 +247,10 @@ def test_a_preview_holds_pixels_and_nothing_else():
 def verdict(one: Image.Image, other: Image.Image) -> str | None:
     """What is found of two pictures; None if they were not even proposed."""
     thumbs = np.array([thumb_of(one), thumb_of(other)])
-    ways = pictures.propose(pictures.stored(thumbs), pictures.asked(thumbs), pictures.RADIUS)
+    ways = pictures.merged(
+        pictures.propose(pictures.stored(thumbs), pictures.asked(thumbs), pictures.RADIUS),
+        pictures.propose_by_corners(thumbs),
+    )
     if not len(ways.left):
         return None
     seen = pictures.verify(thumbs, ways, np.array([0]), np.array([len(ways.left)]), pictures.RULES["default"])
@@ -274,6 +277,66 @@ def _collage(left: Image.Image, right: Image.Image) -> Image.Image:
     both.paste(left, (0, 0))
     both.paste(right, (left.width, 0))
     return both
+
+
+def _on_a_page(image: Image.Image) -> Image.Image:
+    page = Image.new("RGB", (430, 350), "white")
+    pen = ImageDraw.Draw(page)
+    for y in range(4, 350, 14):
+        pen.text(
+            (6, y), "the text of a page goes on from line to line and around the picture " * 2, fill="black"
+        )
+    page.paste(image, (70, 60))
+    return page
+
+
+def _stuck(image: Image.Image) -> Image.Image:
+    image = image.copy()
+    pen = ImageDraw.Draw(image)
+    for box in ((10, 10, 80, 70), (220, 20, 290, 90), (90, 160, 170, 230)):
+        pen.ellipse(box, fill="yellow", outline="black")
+    return image
+
+
+# What no view foresees: corners find the map.
+PARTS_AND_PAGES = {
+    "any part": lambda im: im.crop((75, 20, 300, 190)),
+    "on a page": _on_a_page,
+    "turned by 8 degrees": lambda im: im.rotate(8, expand=True, fillcolor="white"),
+    "covered by stickers": _stuck,
+}
+
+
+@pytest.mark.parametrize("name", PARTS_AND_PAGES)
+def test_any_part_turn_and_page_is_found(name):
+    found = [verdict(scene(seed), PARTS_AND_PAGES[name](scene(seed))) or "" for seed in range(1, 7)]
+    assert sum(one.startswith("same picture") for one in found) >= 5
+
+
+def test_a_covered_photograph_is_said_to_be_covered():
+    assert "covered in part" in (verdict(scene(2), _stuck(scene(2))) or "")
+
+
+def test_posters_of_one_layout_are_not_the_same():
+    def poster(seed):
+        draw = random.Random(seed)
+        image = Image.new("RGB", (300, 300), "#222244")
+        pen = ImageDraw.Draw(image)
+        pen.rectangle((20, 20, 280, 60), fill="#ee3333")
+        for line in range(6):
+            price = f"{draw.choice(['coffee', 'bread', 'apples', 'fish'])} {draw.randint(1, 99)}.{draw.randint(10, 99)}"
+            pen.text((30, 80 + 32 * line), price, fill="white", font=ImageFont.load_default(22))
+        return image
+
+    for seed in range(20):
+        found = verdict(poster(seed), poster(seed + 50))
+        assert found is None or found in pictures.REJECTED
+
+
+def test_threads_change_no_corner():
+    thumbs = np.array([thumb_of(scene(seed)) for seed in range(9)])
+    one, two = (pictures.propose_by_corners(thumbs, threads=threads) for threads in (1, 4))
+    assert one.table().equals(two.table())
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -502,6 +565,14 @@ def test_search_finds_a_part_and_names_the_change(library, tmp_path, capsys):
     assert line[3].endswith("4.png")
     corner = data_of(scene(5).crop((0, 0, 170, 130)))
     assert [os.path.basename(one.id) for one in search_pictures(corner, str(library))] == ["5.png"]
+
+
+def test_search_finds_a_picture_on_a_page_and_the_page_of_a_picture(library, tmp_path):
+    page = data_of(_on_a_page(scene(3)))
+    assert [os.path.basename(one.id) for one in search_pictures(page, str(library))] == ["3.png"]
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages/page.png").write_bytes(page)
+    assert len(search_pictures(data_of(scene(3)), str(tmp_path / "pages"))) == 1
 
 
 def test_search_of_a_text(tmp_path, capsys):

@@ -5,12 +5,15 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 
 use crate::bindings::InvalidValue;
+use crate::corners;
 use crate::parallel::{share, thread_count};
 use crate::picture::{self, BITS, Map, PIXELS, Tables, View};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(picture_fingerprints, module)?)?;
     module.add_function(wrap_pyfunction!(picture_agreements, module)?)?;
+    module.add_function(wrap_pyfunction!(picture_corners, module)?)?;
+    module.add_function(wrap_pyfunction!(picture_maps, module)?)?;
     Ok(())
 }
 
@@ -69,7 +72,7 @@ fn picture_fingerprints<'py>(
     Ok((words.into_pyarray(py), valid.into_pyarray(py)))
 }
 
-/// How far pairs of thumbnails agree: a row of 14 numbers a pair, the map first.
+/// How far pairs of thumbnails agree: a row of 15 numbers a pair, the map first.
 #[pyfunction]
 #[pyo3(signature = (thumbs, left, right, maps, threads=None))]
 fn picture_agreements<'py>(
@@ -101,10 +104,73 @@ fn picture_agreements<'py>(
     let numbers: Vec<f64> = found
         .iter()
         .flat_map(|one| {
-            let rest =
-                [one.covered, one.covering, one.whole, one.mean, one.share, one.fine_mean, one.fine_share, one.blocks];
-            one.map.into_iter().chain(rest)
+            let first = [one.covered, one.covering, one.whole, one.mean, one.share];
+            let last = [one.fine_mean, one.fine_share, one.blocks, one.strong];
+            one.map.into_iter().chain(first).chain(last)
         })
         .collect();
-    Ok(Array2::from_shape_vec((found.len(), 14), numbers).expect("fourteen numbers a row").into_pyarray(py))
+    Ok(Array2::from_shape_vec((found.len(), 15), numbers).expect("fifteen numbers a row").into_pyarray(py))
+}
+
+type Corners<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<u64>>);
+
+/// The corners of every thumbnail: whose each is, its place in the unit square, and its 256 bits.
+#[pyfunction]
+#[pyo3(signature = (thumbs, most, threads=None))]
+fn picture_corners<'py>(
+    py: Python<'py>,
+    thumbs: PyReadonlyArray2<'py, u8>,
+    most: usize,
+    threads: Option<usize>,
+) -> PyResult<Corners<'py>> {
+    let thumbs = thumbs.as_array();
+    if thumbs.ncols() != PIXELS {
+        return Err(InvalidValue::new_err("thumbnails have 16384 bytes"));
+    }
+    let thumbs: Vec<u8> = thumbs.iter().copied().collect();
+    let threads = thread_count(threads);
+    let found = py.detach(|| corners::corners_of(&thumbs, most, threads));
+    let pictures: Vec<i64> = found.iter().map(|&(picture, _)| picture as i64).collect();
+    let places: Vec<f32> = found.iter().flat_map(|(_, one)| [one.x, one.y]).collect();
+    let words: Vec<u64> = found.iter().flat_map(|(_, one)| one.words).collect();
+    let places = Array2::from_shape_vec((found.len(), 2), places).expect("two numbers a row");
+    let words = Array2::from_shape_vec((found.len(), 4), words).expect("four words a row");
+    Ok((pictures.into_pyarray(py), places.into_pyarray(py), words.into_pyarray(py)))
+}
+
+type Maps<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<i64>>);
+
+/// For each run of matching corners, ending where `ends` says, the map they elect and its votes; 0 for none.
+#[pyfunction]
+#[pyo3(signature = (matches, ends, least, threads=None))]
+fn picture_maps<'py>(
+    py: Python<'py>,
+    matches: PyReadonlyArray2<'py, f32>,
+    ends: PyReadonlyArray1<'py, i64>,
+    least: usize,
+    threads: Option<usize>,
+) -> PyResult<Maps<'py>> {
+    let matches = matches.as_array();
+    let ends: Vec<usize> = ends.as_array().iter().map(|&end| usize::try_from(end).unwrap_or(usize::MAX)).collect();
+    if matches.ncols() != 4 || !ends.is_sorted() || ends.last().is_some_and(|&end| end > matches.nrows()) {
+        return Err(InvalidValue::new_err("a match has 4 numbers, and the ends rise up to their number"));
+    }
+    let matches: Vec<corners::Match> =
+        matches.rows().into_iter().map(|row| std::array::from_fn(|at| row[at])).collect();
+    let threads = thread_count(threads);
+    let parts = py.detach(|| {
+        share(threads, ends.len(), Vec::new, |found: &mut Vec<(usize, Option<(Map, usize)>)>, task| {
+            let begin = if task == 0 { 0 } else { ends[task - 1] };
+            found.push((task, corners::elected(&matches[begin..ends[task]], least)));
+        })
+    });
+    let mut maps = Array2::zeros((ends.len(), 6));
+    let mut votes = vec![0i64; ends.len()];
+    for (task, one) in parts.into_iter().flatten() {
+        if let Some((map, count)) = one {
+            maps.row_mut(task).iter_mut().zip(map).for_each(|(cell, value)| *cell = value);
+            votes[task] = count as i64;
+        }
+    }
+    Ok((maps.into_pyarray(py), votes.into_pyarray(py)))
 }
