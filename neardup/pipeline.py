@@ -1013,8 +1013,9 @@ def _absorb(
                 more.append((left, right, distance, judged))
                 taken = np.concatenate([taken, other[judged.accepted]])
             keeper[taken] = hub
-            lost = np.isin(keeper, taken) & (keeper != own)
-            keeper[lost] = np.flatnonzero(lost)
+            if (sizes[taken] > 1).any():
+                lost = np.isin(keeper, taken) & (keeper != own)
+                keeper[lost] = np.flatnonzero(lost)
     if more:
         one, two, apart, judgements = zip(*more, strict=True)
         found = found.with_more(np.concatenate(one), np.concatenate(two), np.concatenate(apart))
