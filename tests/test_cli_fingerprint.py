@@ -17,7 +17,7 @@ from neardup.fingerprints import Fingerprints
 class Lengths:
     """A stand-in for a scheme: the fingerprint of a text is its length."""
 
-    name, bits, digest = "lengths", 64, "d1"
+    name, features, bits, digest = "lengths", "length", 64, "d1"
 
     def fingerprints(self, texts, threads=None):
         lengths = np.array([len(text) for text in texts.to_pylist()], dtype=np.uint64)

@@ -624,6 +624,18 @@ def test_a_picture_added_again_replaces_what_the_index_held(library, tmp_path, c
     assert capsys.readouterr().out.strip().endswith("small.jpg")
 
 
+def test_pictures_are_fingerprinted_by_command(library, capsys):
+    for name in ("image", "phash:64"):
+        assert run(["fingerprint", str(library), "--scheme", name]) == 3  # broken.jpg
+        rows = {
+            row["id"]: row["fingerprint"] for row in map(json.loads, capsys.readouterr().out.splitlines())
+        }
+        scheme = nd.scheme(name)
+        wanted = nd.format(scheme.fingerprint(str(library / "4.png")), scheme.bits)
+        assert rows[str(library / "4.png")] == wanted
+        assert len(rows) == 11
+
+
 def test_an_index_holds_pictures_and_texts_alike(library):
     paths = [library / f"{seed}.png" for seed in range(6)]
     scheme = nd.scheme("image")

@@ -52,7 +52,8 @@ def command(
     max_bad: str | None,
     as_json: bool,
 ) -> int:
-    """Fingerprint documents from JSONL, CSV, Parquet, Arrow, text files and folders, plain or compressed.
+    """Fingerprint documents from JSONL, CSV, Parquet, Arrow, text files and folders, plain or compressed; or
+    pictures, with a scheme for them.
 
     FILES may be folders; without any, standard input is read as JSON Lines.
     """
@@ -63,7 +64,7 @@ def command(
     from neardup.schemes import scheme as scheme_of
     from neardup.sinks.quarantine import Quarantine
     from neardup.sinks.tables import check_sink, open_sink
-    from neardup.sources import ANY, Tolerance, open_source
+    from neardup.sources import ANY, Tolerance, id_path, open_source
 
     scheme = scheme_of(name) if bits is None else scheme_of(name, bits=bits)
     tolerance = Tolerance(count=0) if strict else ANY if max_bad is None else Tolerance.of(max_bad)
@@ -75,7 +76,7 @@ def command(
             list(files) or ["-"],
             text_field=text_field,
             id_field=id_field,
-            format=kind,
+            format="image" if scheme.features == "picture" else kind,
             html=html,
             again=False,
             on_bad=quarantine.add,
@@ -88,7 +89,8 @@ def command(
             stage("fingerprint", total=source.size) as advance,
         ):
             for batch in source:
-                prints = scheme.fingerprints(batch.texts, threads=threads)
+                documents = batch.texts if batch.pictures is None else map(id_path, batch.ids.to_pylist())
+                prints = scheme.fingerprints(documents, threads=threads)
                 cells = prints.to_arrow() if binary else pa.array(prints.texts(form), pa.string())
                 sink.write(pa.RecordBatch.from_arrays([batch.ids, cells], schema=schema))
                 done += len(batch)
