@@ -295,7 +295,10 @@ impl Verifier {
         }
         impl Open<'_> {
             fn documents(&self) -> impl Iterator<Item = u32> {
-                [self.pair.0, self.pair.1].into_iter().chain(self.groups.iter().copied()).chain(self.all.iter().copied())
+                [self.pair.0, self.pair.1]
+                    .into_iter()
+                    .chain(self.groups.iter().copied())
+                    .chain(self.all.iter().copied())
             }
         }
         let accepted = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts());
