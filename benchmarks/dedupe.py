@@ -182,7 +182,14 @@ def growth(
             pairs = zip((wall, cpu), seconds, strict=True)
             exponents = [f"{math.log(now / then) / math.log(count / before):.2f}" for now, then in pairs]
         points.append((count, wall, cpu))
-        cells = [f"{count:,}", f"{wall:.1f}", f"{cpu:.1f}", f"{count / wall:,.0f}", f"{peak:,.0f}", *exponents]
+        cells = [
+            f"{count:,}",
+            f"{wall:.1f}",
+            f"{cpu:.1f}",
+            f"{count / wall:,.0f}",
+            f"{peak:,.0f}",
+            *exponents,
+        ]
         lines.append("| " + " | ".join(cells) + " |")
         print(lines[-1], file=sys.stderr, flush=True)
     return lines, [(count, wall) for count, wall, _ in points]
