@@ -166,20 +166,33 @@ def growth(
     sources: Sequence[tuple[int, Path]], repeat: int, folder: Path
 ) -> tuple[list[str], list[tuple[int, float]]]:
     engine = neardup()
-    lines = ["| documents | wall s | docs/s | peak MB | exponent |", "|---|---|---|---|---|"]
-    points: list[tuple[int, float]] = []
+    lines = [
+        "| documents | wall s | CPU s | docs/s | peak MB | exponent, wall | exponent, CPU |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    points: list[tuple[int, float, float]] = []
     for count, source in sources:
         many = [run(engine, source, folder, count) for _ in range(repeat)]
-        wall = statistics.median(one.seconds for one in many)
-        exponent = ""
+        wall, cpu, peak = (
+            statistics.median(getattr(one, name) for one in many) for name in ("seconds", "cpu", "peak")
+        )
+        exponents = ["", ""]
         if points:
-            before, seconds = points[-1]
-            exponent = f"{math.log(wall / seconds) / math.log(count / before):.2f}"
-        points.append((count, wall))
-        peak = statistics.median(one.peak for one in many)
-        lines.append(f"| {count:,} | {wall:.1f} | {count / wall:,.0f} | {peak:,.0f} | {exponent} |")
+            before, *seconds = points[-1]
+            pairs = zip((wall, cpu), seconds, strict=True)
+            exponents = [f"{math.log(now / then) / math.log(count / before):.2f}" for now, then in pairs]
+        points.append((count, wall, cpu))
+        cells = [
+            f"{count:,}",
+            f"{wall:.1f}",
+            f"{cpu:.1f}",
+            f"{count / wall:,.0f}",
+            f"{peak:,.0f}",
+            *exponents,
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
         print(lines[-1], file=sys.stderr, flush=True)
-    return lines, points
+    return lines, [(count, wall) for count, wall, _ in points]
 
 
 def draw(points: Sequence[tuple[int, float]]) -> str:
@@ -263,8 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             engines: list[Any] = [neardup(), neardup("--annotate-only")]
             if chosen.peers:
                 engines += [
-                    peer(chosen.peers, "gaoya", "gaoya MinHash, words"),
-                    peer(chosen.peers, "gaoya-shingles", "gaoya MinHash, 3-word shingles"),
+                    peer(chosen.peers, "gaoya", "gaoya MinHash, 3-word shingles"),
                     peer(chosen.peers, "rensa", "rensa RMinHash + LSH, words"),
                     peer(chosen.peers, "datasketch", "datasketch MinHash LSH, words", SUBSET),
                 ]

@@ -37,6 +37,7 @@ from neardup.sources import ANY, Source, Tolerance, id_path, open_source, path_i
 from neardup.sources.images import cache_folder
 from neardup.sources.limits import DEFAULT, Limits
 from neardup.thumbs import BadPicture, address, look
+from neardup.verify import UNVERIFIED
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
@@ -375,13 +376,14 @@ def build_report(
     for keeper, rows in clusters.items():
         members = [_view(row, sides, looks) for row in rows[:SHOWN_MEMBERS]]
         views.append(ClusterView(sides.get(keeper, Side(keeper, "")), members, len(rows) + 1))
-    # Copies, whose texts need no measuring, have their rows too.
-    accepted = int(pc.sum(evidence.column("accepted")).as_py() or 0)
+    # Copies, whose texts need no measuring, are among them.
+    measured = evidence.filter(pc.not_equal(evidence.column("rule"), UNVERIFIED)).column("accepted")
+    accepted = int(pc.sum(measured).as_py() or 0)
     summary = {
         **result.summary,
-        "measured": len(evidence),
+        "measured": len(measured),
         "accepted": accepted,
-        "rejected": len(evidence) - accepted,
+        "rejected": len(measured) - accepted,
         "bits": result.scheme.bits,
         "recall": job.settings.recall,
         "keep": job.settings.keep,

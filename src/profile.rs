@@ -6,7 +6,19 @@ use crate::recipe::{Recipe, Scratch};
 use crate::unicode::{CJK, Table};
 
 /// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
-const COMMON: [u32; 24] = [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
+const DISCOUNT: [u8; 24] = [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
+
+/// How much a feature of each class counts where common text counts little.
+const COMMON: [u8; 256] = {
+    let mut weights = [0; 256];
+    weights[RARE as usize] = 32;
+    let mut at = 0;
+    while at < DISCOUNT.len() {
+        weights[SHARED as usize + at] = DISCOUNT[at];
+        at += 1;
+    }
+    weights
+};
 
 /// Nobody else has it; only few do; from here on many do, one more for each doubling.
 const ALONE: u8 = 0;
@@ -53,11 +65,7 @@ impl Feature {
     /// How much it counts where common text counts little.
     #[inline(always)]
     pub fn common_weight(self) -> u64 {
-        match self.class() {
-            ALONE => 0,
-            RARE => 32,
-            class => COMMON.get(usize::from(class - SHARED)).map_or(0, |weight| u64::from(*weight)),
-        }
+        u64::from(COMMON[usize::from(self.class())])
     }
 }
 

@@ -49,17 +49,33 @@ pub fn measure(left: &Profile, right: &Profile) -> Measures {
     }
 }
 
-/// Call *found* with the features of both, in order: one merge of two sorted lists.
+/// Call *found* with the features of both, in order.
 #[inline(always)]
 fn for_each_shared(left: &[Feature], right: &[Feature], mut found: impl FnMut(Feature, Feature)) {
+    for_each_equal(left, right, Feature::key, |at, other| found(left[at], right[other]));
+}
+
+/// Matches that are passed on at a time.
+const MATCHES: usize = 64;
+
+/// Call *found* with the places of equal keys: one merge of two sorted lists. Whether two keys are equal
+/// cannot be foretold, so no branch depends on it.
+#[inline(always)]
+fn for_each_equal<T: Copy>(left: &[T], right: &[Feature], key: impl Fn(T) -> u64, mut found: impl FnMut(usize, usize)) {
+    let mut matches = [(0u32, 0u32); MATCHES];
     let (mut at, mut other) = (0, 0);
     while at < left.len() && other < right.len() {
-        let (one, two) = (left[at], right[other]);
-        if one.key() == two.key() {
-            found(one, two);
+        let mut count = 0;
+        while at < left.len() && other < right.len() && count < MATCHES {
+            let (one, two) = (key(left[at]), right[other].key());
+            matches[count] = (at as u32, other as u32);
+            count += usize::from(one == two);
+            at += usize::from(one <= two);
+            other += usize::from(two <= one);
         }
-        at += usize::from(one.key() <= two.key());
-        other += usize::from(two.key() <= one.key());
+        for (at, other) in &matches[..count] {
+            found(*at as usize, *other as usize);
+        }
     }
 }
 
@@ -281,15 +297,7 @@ fn lacks_fewer(keys: &[u64], features: &[Feature], limit: u64) -> bool {
 /// Call *found* with the position of each of *keys* that *features* hold.
 #[inline(always)]
 fn for_each_held(keys: &[u64], features: &[Feature], mut found: impl FnMut(usize)) {
-    let (mut at, mut other) = (0, 0);
-    while at < keys.len() && other < features.len() {
-        let (one, two) = (keys[at], features[other].key());
-        if one == two {
-            found(at);
-        }
-        at += usize::from(one <= two);
-        other += usize::from(two <= one);
-    }
+    for_each_equal(keys, features, |key| key, |at, _| found(at));
 }
 
 /// The words of a text that stand in no pair of neighbouring words that the other text has.

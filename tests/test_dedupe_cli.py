@@ -472,3 +472,16 @@ def test_a_file_name_that_is_no_text_makes_a_manifest_that_is(tmp_path: Path) ->
     manifest = json.loads((tmp_path / "out/manifest.json").read_bytes().decode())
     assert manifest["inputs"][0]["name"] == str(name)
     assert neardup("apply", tmp_path / "out", "-o", tmp_path / "applied").code == 0
+
+
+def test_the_report_counts_copies_among_the_pairs_that_passed(tmp_path: Path) -> None:
+    rows = collection(10)
+    path = write_jsonl(tmp_path / "a.jsonl", [*rows, {**rows[0], "id": "copy"}])
+    for verify, rule in (("default", None), ("none", UNVERIFIED)):
+        out = tmp_path / verify
+        options = ["--report", out / "report.html", "--no-guards", "--quiet", "--verify", verify]
+        assert neardup("dedupe", path, "-o", out, *options).code == 0
+        evidence = pq.read_table(out / "evidence.parquet").to_pylist()
+        assert any(row["rule"] == "identical text" for row in evidence)
+        passed = sum(row["accepted"] and row["rule"] != rule for row in evidence)
+        assert f"<strong>{passed}</strong> passed" in (out / "report.html").read_text()

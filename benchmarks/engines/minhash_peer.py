@@ -1,9 +1,9 @@
 """A peer on the corpus of benchmarks/dedupe.py: JSON Lines in, matched ids out. Runs in the peers' venv.
 
-    python minhash_peer.py gaoya|gaoya-shingles|rensa|datasketch IN.jsonl OUT.tsv [--limit N]
+    python minhash_peer.py gaoya|rensa|datasketch IN.jsonl OUT.tsv [--limit N]
 
 Each does what its documentation shows for deduplication: MinHash with 126 or 128 hashes of the
-lower-cased words (gaoya also of shingles of three words), LSH at threshold 0.5. A line of OUT is a
+lower-cased words (gaoya: of shingles of three words), LSH at threshold 0.5. A line of OUT is a
 document and another one that the index holds to be similar. None of them looks at a text again.
 """
 
@@ -28,11 +28,11 @@ def read(path, limit):
     return ids, texts
 
 
-def gaoya(texts, words):
+def gaoya(texts):
     from gaoya.minhash import MinHashStringIndex
 
     # The signature of the example in its documentation.
-    index = MinHashStringIndex(32, THRESHOLD, 42, 3, None, "word", True, (words, words), "smallvec")
+    index = MinHashStringIndex(32, THRESHOLD, 42, 3, None, "word", True, (3, 3), "smallvec")
     index.par_bulk_insert_docs(list(range(len(texts))), texts)
     for at, found in enumerate(index.par_bulk_query(texts)):
         yield from ((at, other) for other in found if other > at)
@@ -72,8 +72,7 @@ def main():
     limit = int(sys.argv[5]) if len(sys.argv) > 5 else None
     ids, texts = read(source, limit)
     pairs = {
-        "gaoya": lambda: gaoya(texts, 1),
-        "gaoya-shingles": lambda: gaoya(texts, 3),
+        "gaoya": lambda: gaoya(texts),
         "rensa": lambda: rensa(texts),
         "datasketch": lambda: datasketch(texts),
     }[name]()
