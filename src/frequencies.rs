@@ -513,7 +513,7 @@ mod tests {
     fn fitted(max_features: usize, documents: &[Vec<u64>]) -> Frequencies {
         let mut table = Frequencies::new(max_features);
         for document in documents {
-            table.add(1, &mut document.clone());
+            table.add(1, document);
             table.settle();
         }
         table
