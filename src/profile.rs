@@ -204,6 +204,10 @@ fn for_each_token<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::features::Features;
+    use crate::hash::Hash;
+    use crate::normalize::Normalization;
+    use crate::recipe::{Empty, Reading, Weights};
 
     #[test]
     fn tokens_are_words_and_cjk_characters() {
@@ -214,6 +218,25 @@ mod tests {
         };
         assert_eq!(tokens("ab 12 漢字x"), ["ab", "12", "漢", "字", "x"]);
         assert_eq!(tokens(" ab  12"), ["ab", "12"]);
+    }
+
+    #[test]
+    fn a_profile_has_the_tokens_of_the_text_and_no_more() {
+        let recipe = Recipe {
+            normalization: Normalization::Text,
+            features: Features::Mixed(4),
+            weights: Weights::Log,
+            hash: Hash::Mix,
+            bits: 64,
+            reading: Reading { last: false, big_endian: false },
+            tie_gives_one: false,
+            empty: Empty::None,
+            frequencies: None,
+        };
+        let mut scratch = Scratch::default();
+        for (text, tokens) in [("One two, 3!", 3), ("one 漢字 two", 4), ("漢字", 2), ("é 12 34", 3)] {
+            assert_eq!(Profile::of(text, &recipe, None, &mut scratch).tokens.len(), tokens, "{text}");
+        }
     }
 
     #[test]
