@@ -36,8 +36,8 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
-# So many entries, and questions, wait at most before they are taken up.
-WAITING: Final = 1 << 16
+# So many entries, or questions, wait at most before they are taken up.
+WAITING: Final = 1 << 20
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -268,8 +268,10 @@ class SimhashIndex:
     def _settle(self) -> None:
         """Put in what waits, and note what was asked."""
         if self._names:
-            names, prints = self._names, self._prints(self._values)
+            names, values = self._names, self._values
             self._names, self._values = [], []
+            prints = self._prints(values)
+            del values
             new = self._new(names, prints)
             if len(new) < len(names):
                 names, prints = [names[row] for row in new], Fingerprints(prints.words[new], bits=self.f)
@@ -286,7 +288,8 @@ class SimhashIndex:
         if len(self._index):
             there.update((int(row), name) for row, name, _ in self._index.search(prints, radius=0))
         order = np.lexsort(prints.words.T)
-        same = (prints.words[order[1:]] == prints.words[order[:-1]]).all(axis=1)
+        ordered = prints.words[order]
+        same = (ordered[1:] == ordered[:-1]).all(axis=1)
         if not there and not same.any():
             return range(len(names))
         equal = np.zeros(len(names), dtype=bool)
