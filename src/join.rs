@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::distance::{Planes, distance, pairs_between, pairs_within, row};
 use crate::keys::{BATCH, Key};
 use crate::parallel::{Cancel, each, share};
-use crate::plan::{Force, Method, Plan, Sample, Task, plan};
+use crate::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
 
 /// Pairs of values, each once, and the values that occur more than once.
 pub struct Found<const W: usize> {
@@ -107,9 +107,9 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
     }
     let tables = tables_of::<W>(plan);
     let mut found = Found { pairs: Vec::new(), repeated: Vec::new() };
-    // Rows too many to be held twice stay as they are: then every table meets equal ones, and only
-    // crowded buckets are made distinct. Pairs may come up more than once; `numbered` tells.
-    let collapse = size_of_val(rows) <= job.aside;
+    // Rows too many to be held twice, or with few equals, stay as they are: then every table meets
+    // equal ones, and only crowded buckets are made distinct. Pairs may come up more than once; `numbered` tells.
+    let collapse = size_of_val(rows) <= job.aside && !nearly_distinct(rows);
     let (first, later) = if collapse { (Equal::Aside, Equal::None) } else { (Equal::Met, Equal::Met) };
     let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
     let mut scratch = Vec::new();
@@ -141,6 +141,20 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
         }
     }
     Ok(found)
+}
+
+/// Whether, by a sample, a row has less than a tenth of an equal one.
+fn nearly_distinct<const W: usize>(rows: &[[u64; W]]) -> bool {
+    let mut state = 0;
+    let mut place = || (u128::from(split_mix(&mut state)) * rows.len() as u128 >> 64) as usize;
+    let mut places: Vec<usize> = (0..rows.len().min(8192)).map(|_| place()).collect();
+    places.sort_unstable();
+    places.dedup();
+    let count = places.len();
+    let mut sample: Vec<[u64; W]> = places.into_iter().map(|place| rows[place]).collect();
+    sample.sort_unstable();
+    let pairs = sample.chunk_by(|one, two| one == two).map(|run| run.len() * (run.len() - 1)).sum::<usize>();
+    (pairs * rows.len()) as u128 * 10 < (count * count) as u128
 }
 
 /// All pairs (a row of `left`, a row of `right`) within the radius.
