@@ -37,7 +37,7 @@ VERSIONS: Final = (  # the first version of each scheme
 
 BIG_BUCKET: Final = 200
 # So many entries, or questions, wait at most before they are taken up.
-WAITING: Final = 1 << 20
+WAITING: Final = 1 << 19
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
