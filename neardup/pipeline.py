@@ -37,7 +37,7 @@ from neardup.keep import Keep, keep_order, parse_keep
 from neardup.pairs import join
 from neardup.planner import plan
 from neardup.progress import stage
-from neardup.radius import radius_for
+from neardup.radius import radius_for, recall_at
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
@@ -65,7 +65,7 @@ Flags = npt.NDArray[np.bool_]
 # Up to so many documents 128 bits tell them apart well enough. Of 5,000 real ones, 256 bits propose a
 # ninth of the pairs, and the whole run takes 0.6 of the time.
 NARROW: Final = 2_000
-# The share of the pairs within the radius that the join must find when it need not find all.
+# The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
@@ -535,7 +535,9 @@ class Flow:
             wanted = 1.0 if settings.exact else settings.recall
             share = min(wanted / (1.0 if settings.exact else JOIN_RECALL), 0.999)
             radius = radius_for(settings.similarity, share, bits)
-        recall = 1.0 if settings.exact or settings.radius is not None else JOIN_RECALL
+        recall = 1.0
+        if not settings.exact and settings.radius is None:
+            recall = recall_at(radius, settings.similarity, JOIN_RECALL, bits)
         some = Fingerprints(
             prints.words[same.document], bits=bits, valid=prints.valid[same.document], digest=prints.digest
         )

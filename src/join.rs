@@ -146,7 +146,7 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
 /// Whether, by a sample, a row has less than a tenth of an equal one.
 fn nearly_distinct<const W: usize>(rows: &[[u64; W]]) -> bool {
     let mut state = 0;
-    let mut place = || (u128::from(split_mix(&mut state)) * rows.len() as u128 >> 64) as usize;
+    let mut place = || ((u128::from(split_mix(&mut state)) * rows.len() as u128) >> 64) as usize;
     let mut places: Vec<usize> = (0..rows.len().min(8192)).map(|_| place()).collect();
     places.sort_unstable();
     places.dedup();

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 import neardup as nd
 from neardup.errors import InvalidValue
+from neardup.radius import radius_for, recall_at
 
 
 def uniform(count: int, width: int = 1) -> np.ndarray:
@@ -59,3 +62,18 @@ def test_a_plan_that_join_would_refuse_is_refused():
         nd.plan(uniform(10), 65)
     with pytest.raises(InvalidValue):
         nd.plan(uniform(10), 3, plan="sampling")
+
+
+def test_sampled_bits_find_the_wanted_share_of_all_pairs_of_a_similarity() -> None:
+    """Where the join is asked for less at the radius, because most pairs are nearer."""
+    bits, similarity, planted = 256, 0.64, 4000
+    radius = radius_for(similarity, 0.96, bits)
+    rng = np.random.default_rng(11)
+    left = rng.integers(0, 2, (planted, bits), dtype=np.uint8)
+    right = left ^ (rng.random((planted, bits)) < math.acos(similarity) / math.pi)
+    words = np.packbits(np.concatenate([left, right]), axis=1).view(np.uint64)
+    found = nd.join(words, radius, recall=recall_at(radius, similarity, 0.99, bits), plan="sampling")
+    within = int(((left != right).sum(axis=1) <= radius).sum())
+    met = sum(one + planted == other for one, other, _ in found)
+    assert 0.98 <= met / within <= 1.0
+    assert recall_at(radius, similarity, 0.99, bits) < 0.99
