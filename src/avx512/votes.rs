@@ -193,11 +193,7 @@ pub fn count_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, ones: &
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
 fn parts_in<const WORDS: usize>(parts: &PaddedParts, ones: &mut [[u32; 64]]) {
-    let all = |at: usize| {
-        let [[a, b], [c, d], [e, f], [g, h]] = std::array::from_fn(|k| parts.hashes::<2>(at + 16 * k));
-        [a, b, c, d, e, f, g, h]
-    };
-    tally::<WORDS>(parts.len(), ones, all, |at| parts.some_hashes(at));
+    tally::<WORDS>(parts.len(), ones, |at| parts.hashes::<8>(at), |at| parts.some_hashes(at));
 }
 
 /// Add to *ones* the votes of *count* hashes, which come 64 at a time and, the last ones, eight
