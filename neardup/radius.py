@@ -11,7 +11,8 @@ from typing import Final
 
 from neardup.checks import check_share
 
-KEY: Final = 10
+# Keys of sampled bits are no narrower where sampling is worth its while.
+KEY: Final = 8
 
 
 def radius_for(similarity: float, recall: float, bits: int) -> int:
@@ -37,11 +38,11 @@ def radius_for(similarity: float, recall: float, bits: int) -> int:
 def recall_at(radius: int, similarity: float, recall: float, bits: int) -> float:
     """The recall that a join needs at the radius to find *recall* of all pairs of that similarity within it.
 
-    Sampled bits find nearer pairs more often, and most pairs are nearer than the radius; how much more,
-    follows from the width of the keys, which is seldom below ten bits where bits are sampled at all.
+    Sampled bits find nearer pairs more often, the wider their keys are, and most pairs are nearer than the
+    radius.
 
     >>> recall_at(84, 0.64, 0.99, 256)
-    0.94
+    0.95
     """
     differ = math.acos(check_share("similarity", similarity)) / math.pi
     counts = [math.comb(bits, far) * differ**far * (1 - differ) ** (bits - far) for far in range(radius + 1)]

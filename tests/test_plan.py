@@ -9,7 +9,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import InvalidValue
-from neardup.radius import radius_for, recall_at
+from neardup.radius import KEY, radius_for, recall_at
 
 
 def uniform(count: int, width: int = 1) -> np.ndarray:
@@ -66,14 +66,18 @@ def test_a_plan_that_join_would_refuse_is_refused():
 
 def test_sampled_bits_find_the_wanted_share_of_all_pairs_of_a_similarity() -> None:
     """Where the join is asked for less at the radius, because most pairs are nearer."""
-    bits, similarity, planted = 256, 0.64, 4000
+    bits, similarity, planted = 256, 0.64, 40_000
     radius = radius_for(similarity, 0.96, bits)
     rng = np.random.default_rng(11)
     left = rng.integers(0, 2, (planted, bits), dtype=np.uint8)
     right = left ^ (rng.random((planted, bits)) < math.acos(similarity) / math.pi)
     words = np.packbits(np.concatenate([left, right]), axis=1).view(np.uint64)
-    found = nd.join(words, radius, recall=recall_at(radius, similarity, 0.99, bits), plan="sampling")
+    recall = recall_at(radius, similarity, 0.99, bits)
+    assert recall < 0.99
+    plan = nd.plan(words, radius, recall=recall)
+    assert plan.method == "sampling"
+    assert plan.key_bits >= KEY
+    found = nd.join(words, radius, recall=recall)
     within = int(((left != right).sum(axis=1) <= radius).sum())
-    met = sum(one + planted == other for one, other, _ in found)
-    assert 0.98 <= met / within <= 1.0
-    assert recall_at(radius, similarity, 0.99, bits) < 0.99
+    met = int((found.left.astype(np.int64) + planted == found.right).sum())
+    assert met / within >= 0.99 - 3 * math.sqrt(0.99 * 0.01 / within)
