@@ -8,6 +8,7 @@
 
 use std::arch::x86_64::*;
 
+use super::offsets::byte_numbers;
 use crate::bytes::{Rules, SLOW, Tables};
 
 /// Where the vector code stopped, and what it has to know to go on.
@@ -229,18 +230,7 @@ fn threes(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn moved(by: i8, bytes: __m512i) -> __m512i {
-    const IOTA: [u8; 64] = {
-        let mut iota = [0; 64];
-        let mut at = 0;
-        while at < 64 {
-            iota[at] = at as u8;
-            at += 1;
-        }
-        iota
-    };
-    // SAFETY: the array is 64 bytes.
-    let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
-    _mm512_permutexvar_epi8(_mm512_add_epi8(iota, _mm512_set1_epi8(by)), bytes)
+    _mm512_permutexvar_epi8(_mm512_add_epi8(byte_numbers(), _mm512_set1_epi8(by)), bytes)
 }
 
 /// Continuation bytes with the low six bits of *bytes*.

@@ -17,17 +17,7 @@ pub fn characters(text: &[u8], base: u32, out: &mut Vec<u32>) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 fn offsets(text: &[u8], base: u32, out: &mut Vec<u32>, found: impl Fn(__m512i) -> u64) {
-    const IOTA: [u8; 64] = {
-        let mut iota = [0; 64];
-        let mut at = 0;
-        while at < 64 {
-            iota[at] = at as u8;
-            at += 1;
-        }
-        iota
-    };
-    // SAFETY: the array is 64 bytes.
-    let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
+    let iota = byte_numbers();
     for (block, bytes) in text.chunks(64).enumerate() {
         let valid = u64::MAX >> (64 - bytes.len());
         // SAFETY: the mask reads as many bytes as there are.
@@ -52,4 +42,21 @@ fn offsets(text: &[u8], base: u32, out: &mut Vec<u32>, found: impl Fn(__m512i) -
         // SAFETY: the offsets up to here were written above.
         unsafe { out.set_len(written) };
     }
+}
+
+/// The number of each byte.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn byte_numbers() -> __m512i {
+    const IOTA: [u8; 64] = {
+        let mut iota = [0; 64];
+        let mut at = 0;
+        while at < 64 {
+            iota[at] = at as u8;
+            at += 1;
+        }
+        iota
+    };
+    // SAFETY: the array is 64 bytes.
+    unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) }
 }
