@@ -99,15 +99,14 @@ impl Avx512 {
         unsafe { md5::digests(text, starts, ends, out) }
     }
 
-    /// Normalise on from *state*; whether the end of the text was reached.
-    pub fn normalize(
-        self,
-        rules: Rules,
-        text: &[u8],
-        tables: Option<&Tables>,
-        state: &mut State,
-        out: &mut Vec<u8>,
-    ) -> bool {
+    /// Normalise *text* while it is ASCII; whether the end was reached.
+    pub fn normalize_ascii(self, rules: Rules, text: &[u8], state: &mut State, out: &mut Vec<u8>) -> bool {
+        // SAFETY: as in `count`.
+        unsafe { normalize::run_ascii(rules, text, state, out) }
+    }
+
+    /// Normalise on from *state*; whether the end was reached.
+    pub fn normalize(self, rules: Rules, text: &[u8], tables: &Tables, state: &mut State, out: &mut Vec<u8>) -> bool {
         // SAFETY: as in `count`.
         unsafe { normalize::run(rules, text, tables, state, out) }
     }

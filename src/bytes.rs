@@ -37,6 +37,41 @@ pub struct Tables {
     /// four bits, are word characters that nothing changes.
     pub first: [u8; 16],
     pub last: [u8; 16],
+    pub common: Common,
+}
+
+/// The characters that are as common as letters in East Asia and stand in no such run: a bit for each of
+/// six blocks of 64, by the lead byte's low four bits, by the second and by the third byte's low six. A bit
+/// that all three have says that the character is a word character that nothing changes, if it is one of
+/// `WORDS`, else that it is none.
+pub struct Common {
+    pub leads: [u8; 16],
+    pub seconds: [u8; 64],
+    pub thirds: [u8; 64],
+}
+
+/// Dashes and quotes, the punctuation of East Asia, its wide ASCII; and kana.
+const COMMON: [(u8, u8); 6] = [(0xe2, 0x80), (0xe3, 0x80), (0xef, 0xbc), (0xe3, 0x81), (0xe3, 0x82), (0xe3, 0x83)];
+/// The bits of kana.
+pub const WORDS: u8 = 0b11_1000;
+
+impl Common {
+    fn new(rules: Rules, threes: &[[u8; 64]; 1024]) -> Common {
+        let mut common = Common { leads: [0; 16], seconds: [0; 64], thirds: [0; 64] };
+        for (number, (lead, second)) in COMMON.into_iter().enumerate() {
+            let (lead, second, bit) = (usize::from(lead & 15), usize::from(second & 0x3f), 1 << number);
+            common.leads[lead] |= bit;
+            common.seconds[second] |= bit;
+            for (third, entry) in threes[lead << 6 | second].iter().enumerate() {
+                let stays = usize::from(*entry) == third;
+                let other = *entry == OTHER || stays && rules == Rules::Lower;
+                if if bit & WORDS != 0 { stays } else { other } {
+                    common.thirds[third] |= bit;
+                }
+            }
+        }
+        common
+    }
 }
 
 impl Tables {
@@ -69,7 +104,8 @@ impl Tables {
                 (first[lead], last[lead]) = (0x80 | begin as u8, 0x80 | end as u8);
             }
         }
-        Tables { pairs, threes, first, last }
+        let common = Common::new(rules, &threes);
+        Tables { pairs, threes, first, last, common }
     }
 }
 

@@ -103,14 +103,14 @@ impl Normalization {
         };
         let bytes = text.as_bytes();
         let mut state = State::default();
-        let mut whole = cpu.normalize(rules, bytes, None, &mut state, out);
+        let mut whole = cpu.normalize_ascii(rules, bytes, &mut state, out);
         if !whole && matches!(self, Normalization::AsciiWords | Normalization::UnicodeWords) {
             return None;
         }
         let mut walk = Walk::default();
         let mut walked_to = 0;
         while !whole {
-            whole = cpu.normalize(rules, bytes, Some(Tables::get(rules)), &mut state, out);
+            whole = cpu.normalize(rules, bytes, Tables::get(rules), &mut state, out);
             if whole {
                 break;
             }

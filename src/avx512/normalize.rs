@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::offsets::byte_numbers;
-use crate::bytes::{Rules, SLOW, Tables};
+use crate::bytes::{Rules, SLOW, Tables, WORDS};
 
 /// Where the vector code stopped, and what it has to know to go on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,15 +35,67 @@ impl State {
     }
 }
 
+const ALL: u64 = u64::MAX;
+
+/// Normalise *text* into *out* until its end, or until a block that is not ASCII; whether the end was reached.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
+pub fn run_ascii(rules: Rules, text: &[u8], state: &mut State, out: &mut Vec<u8>) -> bool {
+    let table = ascii_table(rules);
+    let gaps = if rules == Rules::Text { ALL } else { 0 };
+    let others_stay = if rules == Rules::Lower { ALL } else { 0 };
+    out.clear();
+    out.reserve(text.len() + 64);
+    let end = out.as_mut_ptr();
+    let (mut at, mut written, mut in_word) = (0, 0, 0);
+    let mut before = (at, written, in_word);
+    let mut step = |at: usize, size: usize, bytes: __m512i| {
+        let ascii = of_ascii(bytes, table);
+        let gap = !ascii.word & (ascii.word << 1 | in_word) & gaps;
+        let kept = (ascii.word | gap | others_stay) & (ALL >> (64 - size));
+        before = (at, written, in_word);
+        in_word = ascii.word >> (size - 1) & 1;
+        // SAFETY: at most `size` bytes are kept of as many read, and there was room for all
+        // that was left to read and 64 more.
+        unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(kept, ascii.new)) };
+        written += kept.count_ones() as usize;
+    };
+    let (blocks, rest) = text.as_chunks::<64>();
+    let mut whole = true;
+    for block in blocks {
+        // SAFETY: a block is 64 bytes.
+        let bytes = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        if _mm512_movepi8_mask(bytes) != 0 {
+            whole = false;
+            break;
+        }
+        step(at, 64, bytes);
+        at += 64;
+    }
+    if whole && !rest.is_empty() {
+        // SAFETY: the mask reads no more bytes than are left.
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(ALL >> (64 - rest.len()), rest.as_ptr().cast()) };
+        whole = _mm512_movepi8_mask(bytes) == 0;
+        if whole {
+            step(at, rest.len(), bytes);
+            at = text.len();
+        }
+    }
+    // SAFETY: the bytes up to here were written above.
+    unsafe { out.set_len(written) };
+    *state =
+        State { at, in_word: in_word != 0, high: false, slow_end: at, before: (before.0, before.1, before.2 != 0) };
+    whole
+}
+
 /// Normalise `text[state.at..]` behind *out* until the end of the text, or until a block that
 /// holds a character that is not in *tables*; whether the end was reached.
 ///
-/// *text* is valid UTF-8 and `state.at` is the beginning of a character. Without *tables* a block
-/// that is not ASCII ends the run, and nothing needs to be valid.
+/// *text* is valid UTF-8 and `state.at` is the beginning of a character.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
-pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State, out: &mut Vec<u8>) -> bool {
-    let gaps = if rules == Rules::Text { u64::MAX } else { 0 };
-    let others_stay = if rules == Rules::Lower { u64::MAX } else { 0 };
+pub fn run(rules: Rules, text: &[u8], tables: &Tables, state: &mut State, out: &mut Vec<u8>) -> bool {
+    let gaps = if rules == Rules::Text { ALL } else { 0 };
+    let others_stay = if rules == Rules::Lower { ALL } else { 0 };
+    let table = ascii_table(rules);
     let space = _mm512_set1_epi8(b' ' as i8);
     out.reserve(text.len() - state.at + 64);
     let mut in_word = u64::from(state.in_word);
@@ -54,21 +106,15 @@ pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State
     let mut whole = true;
     while at < text.len() {
         let mut size = (text.len() - at).min(64);
-        let valid = u64::MAX >> (64 - size);
+        let mut keep = ALL >> (64 - size);
         // SAFETY: the mask reads no more bytes than are left.
-        let bytes = unsafe { _mm512_maskz_loadu_epi8(valid, text.as_ptr().add(at).cast()) };
-        let (mut new, mut word) = ascii(bytes);
+        let bytes = unsafe { _mm512_maskz_loadu_epi8(keep, text.as_ptr().add(at).cast()) };
+        let Ascii { mut new, mut word } = of_ascii(bytes, table);
         let above = _mm512_movepi8_mask(bytes);
-        let mut keep = valid;
         if above != 0 {
-            let Some(tables) = tables else {
-                whole = false;
-                state.slow_end = at;
-                break;
-            };
-            let found = others(&text[at..at + size], bytes, new, above, tables);
+            let found = others(&text[at..at + size], bytes, _mm512_mask_mov_epi8(new, above, bytes), above, tables);
             (new, size) = (found.new, found.size);
-            keep = u64::MAX >> (64 - size);
+            keep = ALL >> (64 - size);
             if found.slow != 0 {
                 whole = false;
                 state.slow_end = at + size;
@@ -76,13 +122,12 @@ pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State
             }
             word = (word | found.word) & keep;
         }
-        let was_in_word = in_word;
         let gap = !word & (word << 1 | in_word) & gaps;
         let kept = keep & (word | gap | others_stay);
-        new = _mm512_mask_mov_epi8(new, gap, space);
+        new = _mm512_mask_mov_epi8(new, gap & above, space);
+        state.before = (at, written, in_word != 0);
         in_word = word >> (size - 1) & 1;
         high |= above & kept & !gap;
-        state.before = (at, written, was_in_word != 0);
         // SAFETY: at most `size` bytes are kept of as many read, and there was room for all
         // that was left to read and 64 more.
         unsafe { _mm512_storeu_si512(end.add(written).cast(), _mm512_maskz_compress_epi8(kept, new)) };
@@ -97,18 +142,43 @@ pub fn run(rules: Rules, text: &[u8], tables: Option<&Tables>, state: &mut State
     whole
 }
 
-/// The lower case of the ASCII letters among *bytes*, and which of them are word bytes.
+struct Ascii {
+    /// What becomes of the ASCII characters.
+    new: __m512i,
+    /// Which are word characters.
+    word: u64,
+}
+
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn ascii(bytes: __m512i) -> (__m512i, u64) {
-    let from = |low: u8| _mm512_sub_epi8(bytes, _mm512_set1_epi8(low as i8));
-    let capital = _mm512_cmplt_epu8_mask(from(b'A'), _mm512_set1_epi8(26));
-    let new = _mm512_mask_add_epi8(bytes, capital, bytes, _mm512_set1_epi8(32));
-    let small = _mm512_sub_epi8(new, _mm512_set1_epi8(b'a' as i8));
-    let letter = _mm512_cmplt_epu8_mask(small, _mm512_set1_epi8(26));
-    let digit = _mm512_cmplt_epu8_mask(from(b'0'), _mm512_set1_epi8(10));
-    let line = _mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8(b'_' as i8));
-    (new, letter | digit | line)
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+fn of_ascii(bytes: __m512i, table: [__m512i; 2]) -> Ascii {
+    let entries = _mm512_permutex2var_epi8(table[0], bytes, table[1]);
+    let new = _mm512_and_si512(entries, _mm512_set1_epi8(0x7f));
+    Ascii { new, word: !_mm512_movepi8_mask(_mm512_or_si512(entries, bytes)) }
+}
+
+/// What becomes of each ASCII character; the highest bit is set where it is no word character.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn ascii_table(rules: Rules) -> [__m512i; 2] {
+    const fn table(other: Option<u8>) -> [u8; 128] {
+        let mut table = [0; 128];
+        let mut byte = 0u8;
+        while byte < 128 {
+            table[byte as usize] = match (byte.is_ascii_alphanumeric() || byte == b'_', other) {
+                (true, _) => byte.to_ascii_lowercase(),
+                (false, Some(other)) => 0x80 | other,
+                (false, None) => 0x80 | byte,
+            };
+            byte += 1;
+        }
+        table
+    }
+    const SPACED: [u8; 128] = table(Some(b' '));
+    const PLAIN: [u8; 128] = table(None);
+    let table = if rules == Rules::Text { &SPACED } else { &PLAIN };
+    // SAFETY: the table is 128 bytes.
+    unsafe { [_mm512_loadu_si512(table.as_ptr().cast()), _mm512_loadu_si512(table.as_ptr().add(64).cast())] }
 }
 
 struct Found {
@@ -190,33 +260,36 @@ fn pairs(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut 
 fn threes(block: &[u8], bytes: __m512i, leads: u64, tables: &Tables, found: &mut Found) {
     let (second, third) = (moved(1, bytes), moved(2, bytes));
     let four = _mm512_and_si512(bytes, _mm512_set1_epi8(15));
-    let bound = |table: &[u8; 16]| {
+    let by_lead = |table: &[u8; 16]| {
         // SAFETY: the array is 16 bytes.
         let table = unsafe { _mm_loadu_si128(table.as_ptr().cast()) };
         _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), four)
     };
-    let mut word = _mm512_mask_cmpge_epu8_mask(leads, second, bound(&tables.first));
-    word = _mm512_mask_cmple_epu8_mask(word, second, bound(&tables.last));
-    let mut left = leads & !word;
+    let by_byte = |table: &[u8; 64], byte: __m512i| {
+        // SAFETY: the array is 64 bytes.
+        _mm512_permutexvar_epi8(byte, unsafe { _mm512_loadu_si512(table.as_ptr().cast()) })
+    };
+    let common = &tables.common;
+    let known = _mm512_ternarylogic_epi64::<0x80>(
+        by_lead(&common.leads),
+        by_byte(&common.seconds, second),
+        by_byte(&common.thirds, third),
+    );
+    let mut word = _mm512_mask_cmpge_epu8_mask(leads, second, by_lead(&tables.first));
+    word = _mm512_mask_cmple_epu8_mask(word, second, by_lead(&tables.last));
+    word |= _mm512_mask_test_epi8_mask(leads, known, _mm512_set1_epi8(WORDS as i8));
+    let mut left = leads & !word & _mm512_testn_epi8_mask(known, known);
     if left != 0 {
         let looked_up = left;
         let mut entries = _mm512_setzero_si512();
-        let mut look = |left: &mut u64, lead: u8, next: u8| {
-            let these = _mm512_mask_cmpeq_epi8_mask(*left, bytes, _mm512_set1_epi8(lead as i8));
-            let these = _mm512_mask_cmpeq_epi8_mask(these, second, _mm512_set1_epi8(next as i8));
-            let table = &tables.threes[usize::from(lead & 15) << 6 | usize::from(next & 0x3f)];
-            // SAFETY: a table is 64 bytes.
-            let table = unsafe { _mm512_loadu_si512(table.as_ptr().cast()) };
-            entries = _mm512_mask_permutexvar_epi8(entries, these, third, table);
-            *left &= !these;
-        };
-        // Dashes and quotes, and the punctuation of East Asia: common enough to look for them all.
-        for (lead, next) in [(0xe2, 0x80), (0xe3, 0x80), (0xef, 0xbc)] {
-            look(&mut left, lead, next);
-        }
         while left != 0 {
             let at = left.trailing_zeros() as usize;
-            look(&mut left, block[at], block[at + 1]);
+            let (lead, next) = (block[at], block[at + 1]);
+            let these = _mm512_mask_cmpeq_epi8_mask(left, bytes, _mm512_set1_epi8(lead as i8));
+            let these = _mm512_mask_cmpeq_epi8_mask(these, second, _mm512_set1_epi8(next as i8));
+            let table = &tables.threes[usize::from(lead & 15) << 6 | usize::from(next & 0x3f)];
+            entries = _mm512_mask_mov_epi8(entries, these, by_byte(table, third));
+            left &= !these;
         }
         found.slow |= _mm512_mask_cmpeq_epi8_mask(looked_up, entries, _mm512_set1_epi8(SLOW as i8));
         let kept = looked_up & !_mm512_movepi8_mask(entries);

@@ -34,7 +34,8 @@ fn offsets(text: &[u8], base: u32, out: &mut Vec<u32>, found: impl Fn(__m512i) -
         ];
         // SAFETY: there is room for 64 offsets and more.
         let target = unsafe { out.as_mut_ptr().add(out.len()) };
-        for (at, quarter) in quarters.into_iter().enumerate().take(mask.count_ones().div_ceil(16) as usize) {
+        // All four, whatever they hold: how many are needed could not be foretold.
+        for (at, quarter) in quarters.into_iter().enumerate() {
             let sixteen = _mm512_add_epi32(base, _mm512_cvtepu8_epi32(quarter));
             // SAFETY: as above.
             unsafe { _mm512_storeu_si512(target.add(16 * at).cast(), sixteen) };
