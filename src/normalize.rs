@@ -1,9 +1,9 @@
 //! Normalisation: the text of a document in the form from which features are cut.
 //!
-//! Input is valid UTF-8 (a Python string or an Arrow array: never checked again). ASCII text
-//! takes a short way; other text one pass over the code-point table; only what NFKC would change
-//! in more than single letters goes through NFKC itself, with the letters it may join.
+//! ASCII text takes a short way; other text one pass over the code-point table; only what NFKC
+//! would change in more than single letters goes through NFKC itself, with the letters it may join.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
@@ -13,6 +13,39 @@ use crate::avx512::{Avx512, State};
 #[cfg(target_arch = "x86_64")]
 use crate::bytes::{Rules, Tables};
 use crate::unicode::{self, CJK, FORMAT, MARK, SPECIAL, Table, UNSTABLE, WORD};
+
+/// A text: UTF-8, or what may turn out not to be.
+#[derive(Clone, Copy)]
+pub enum Text<'a> {
+    Valid(&'a str),
+    Unchecked(&'a [u8]),
+}
+
+impl<'a> Text<'a> {
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Text::Valid(text) => text.as_bytes(),
+            Text::Unchecked(bytes) => bytes,
+        }
+    }
+
+    /// The text; what is no UTF-8 becomes U+FFFD.
+    pub fn checked(self) -> Cow<'a, str> {
+        match self {
+            Text::Valid(text) => Cow::Borrowed(text),
+            Text::Unchecked(bytes) => match simdutf8::basic::from_utf8(bytes) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => String::from_utf8_lossy(bytes),
+            },
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Text<'a> {
+        Text::Valid(text)
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normalization {
@@ -44,15 +77,15 @@ impl Normalization {
     }
 
     /// Replace *out* by the normalised form of *text*; whether it is ASCII.
-    pub fn apply(self, text: &str, out: &mut Vec<u8>) -> bool {
-        out.clear();
+    pub fn apply<'a>(self, text: impl Into<Text<'a>>, out: &mut Vec<u8>) -> bool {
+        let text = text.into();
         #[cfg(target_arch = "x86_64")]
         if let Some(cpu) = Avx512::in_force()
             && let Some(ascii) = self.apply_avx512(cpu, text, out)
         {
             return ascii;
         }
-        self.apply_plain(text, out)
+        self.apply_plain(&text.checked(), out)
     }
 
     fn apply_plain(self, text: &str, out: &mut Vec<u8>) -> bool {
@@ -93,27 +126,39 @@ impl Normalization {
     }
 
     /// As `apply`, 64 bytes at a time; None, with *out* unusable, where there is no such way.
+    ///
+    /// The kernels take no character that is not in their tables, and so nothing that is not UTF-8.
     #[cfg(target_arch = "x86_64")]
-    fn apply_avx512(self, cpu: Avx512, text: &str, out: &mut Vec<u8>) -> Option<bool> {
+    fn apply_avx512(self, cpu: Avx512, text: Text<'_>, out: &mut Vec<u8>) -> Option<bool> {
         let rules = match self {
             Normalization::None => return None,
             Normalization::Lower => Rules::Lower,
             Normalization::WordChars => Rules::WordChars,
             Normalization::Text | Normalization::AsciiWords | Normalization::UnicodeWords => Rules::Text,
         };
-        let bytes = text.as_bytes();
         let mut state = State::default();
-        let mut whole = cpu.normalize_ascii(rules, bytes, &mut state, out);
-        if !whole && matches!(self, Normalization::AsciiWords | Normalization::UnicodeWords) {
-            return None;
+        let mut whole = cpu.normalize_ascii(rules, text.bytes(), &mut state, out);
+        if !whole {
+            if matches!(self, Normalization::AsciiWords | Normalization::UnicodeWords) {
+                return None;
+            }
+            whole = cpu.normalize(rules, text.bytes(), Tables::get(rules), &mut state, out);
         }
+        if !whole {
+            match text.checked() {
+                Cow::Borrowed(text) => return Some(self.apply_slowly(cpu, rules, text, state, out)),
+                Cow::Owned(text) => return self.apply_avx512(cpu, Text::Valid(&text), out),
+            }
+        }
+        Some(self.finished(rules, state, out))
+    }
+
+    /// Go on from *state*, where a block must be looked at character by character.
+    #[cfg(target_arch = "x86_64")]
+    fn apply_slowly(self, cpu: Avx512, rules: Rules, text: &str, mut state: State, out: &mut Vec<u8>) -> bool {
         let mut walk = Walk::default();
         let mut walked_to = 0;
-        while !whole {
-            whole = cpu.normalize(rules, bytes, Tables::get(rules), &mut state, out);
-            if whole {
-                break;
-            }
+        loop {
             let mut begin = out.len();
             match rules {
                 Rules::Lower => lower(text, state.at..state.slow_end, out),
@@ -131,7 +176,7 @@ impl Normalization {
                     let Some(end) = walk.words(text, state.at..state.slow_end, out) else {
                         composed_words(text, out);
                         drop_last_space(out);
-                        return Some(out.is_ascii());
+                        return out.is_ascii();
                     };
                     begin = walk.rewritten;
                     state.in_word = walk.in_word;
@@ -141,14 +186,22 @@ impl Normalization {
             }
             state.high |= !out[begin..].is_ascii();
             state.at = state.slow_end;
+            if cpu.normalize(rules, text.as_bytes(), Tables::get(rules), &mut state, out) {
+                return self.finished(rules, state, out);
+            }
         }
+    }
+
+    /// What is left to do at the end; whether *out* is ASCII.
+    #[cfg(target_arch = "x86_64")]
+    fn finished(self, rules: Rules, state: State, out: &mut Vec<u8>) -> bool {
         if rules == Rules::Text {
             drop_last_space(out);
         }
         if self == Normalization::AsciiWords {
             drop_single_letters(out);
         }
-        Some(!state.high)
+        !state.high
     }
 }
 
@@ -507,6 +560,44 @@ mod tests {
         let mut whole = Vec::new();
         composed_words(text, &mut whole);
         assert_eq!(normalized(Normalization::Text, text), String::from_utf8(whole).unwrap(), "{text:?}");
+    }
+
+    #[test]
+    fn what_is_no_utf_8_is_found_at_every_place_of_a_block() {
+        let broken: [&[u8]; 14] = [
+            b"\x80",
+            b"\xbf\x80",
+            b"\xc3",
+            b"\xc0\x80",
+            b"\xc1\xbf",
+            b"\xd0\xd0\x96",
+            b"\xe4\xb8",
+            b"\xe4",
+            b"\xe0\x80\x80",
+            b"\xed\xa0\x80",
+            b"\xe4\xb8\xad\xad",
+            b"\xf0\x80\x80",
+            b"\xf5\x80\x80\x80",
+            b"\xff",
+        ];
+        for broken in broken {
+            for (filling, size) in [("x", 1), ("ж", 2), ("中", 3), ("。", 3)] {
+                for before in 0..70 {
+                    for behind in [0, 1, 2, 30] {
+                        let count = |bytes: usize| bytes.div_ceil(size);
+                        let mut text = filling.repeat(count(before)).into_bytes();
+                        text.extend_from_slice(broken);
+                        text.extend_from_slice(filling.repeat(count(behind)).as_bytes());
+                        for kind in ALL {
+                            let (mut one, mut other) = (Vec::new(), Vec::new());
+                            kind.apply_plain(&String::from_utf8_lossy(&text), &mut one);
+                            kind.apply(Text::Unchecked(&text), &mut other);
+                            assert_eq!(one, other, "{kind:?} {text:x?}");
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::features::{Features, Parts};
 use crate::frequencies::Frozen;
 use crate::hash::Hash;
-use crate::normalize::Normalization;
+use crate::normalize::{Normalization, Text};
 use crate::votes::{self, BATCH};
 use crate::{md5, mix};
 
@@ -89,7 +89,7 @@ impl Recipe {
     }
 
     /// Write the fingerprint of *text* to *out*; false where it has none.
-    pub fn fingerprint(&self, text: &str, scratch: &mut Scratch, out: &mut [u64]) -> bool {
+    pub fn fingerprint<'t>(&self, text: impl Into<Text<'t>>, scratch: &mut Scratch, out: &mut [u64]) -> bool {
         let ascii = self.normalize(text, scratch);
         if ascii
             && self.hash == Hash::Mix
@@ -111,7 +111,7 @@ impl Recipe {
     }
 
     /// The normalised form of a text, with padding behind it, and its different features.
-    pub fn counted<'a>(&self, text: &str, scratch: &'a mut Scratch) -> (&'a [u8], &'a [Counted]) {
+    pub fn counted<'a, 't>(&self, text: impl Into<Text<'t>>, scratch: &'a mut Scratch) -> (&'a [u8], &'a [Counted]) {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
         let length = scratch.text.len();
@@ -123,7 +123,7 @@ impl Recipe {
 
     /// What identifies the normalised text, or None where there is no information in it. The
     /// different features are left in the scratch, for `different`.
-    pub fn survey(&self, text: &str, scratch: &mut Scratch, features: bool) -> Option<u128> {
+    pub fn survey<'t>(&self, text: impl Into<Text<'t>>, scratch: &mut Scratch, features: bool) -> Option<u128> {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
         let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
@@ -195,7 +195,7 @@ impl Recipe {
 
     /// Normalise *text* into `scratch.text`, empty where there is nothing that could vote;
     /// whether it is ASCII.
-    fn normalize(&self, text: &str, scratch: &mut Scratch) -> bool {
+    fn normalize<'t>(&self, text: impl Into<Text<'t>>, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
         let informative = self.empty != Empty::None
             || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)

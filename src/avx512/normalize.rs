@@ -90,7 +90,7 @@ pub fn run_ascii(rules: Rules, text: &[u8], state: &mut State, out: &mut Vec<u8>
 /// Normalise `text[state.at..]` behind *out* until the end of the text, or until a block that
 /// holds a character that is not in *tables*; whether the end was reached.
 ///
-/// *text* is valid UTF-8 and `state.at` is the beginning of a character.
+/// `state.at` is the beginning of a character. What is not UTF-8 is in no table.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn run(rules: Rules, text: &[u8], tables: &Tables, state: &mut State, out: &mut Vec<u8>) -> bool {
     let gaps = if rules == Rules::Text { ALL } else { 0 };
@@ -187,7 +187,7 @@ struct Found {
     word: u64,
     /// How many bytes make whole characters.
     size: usize,
-    /// Characters that are not in the tables.
+    /// Characters that are not in the tables, and bytes that make none.
     slow: u64,
 }
 
@@ -198,11 +198,12 @@ struct Found {
 fn others(block: &[u8], bytes: __m512i, new: __m512i, above: u64, tables: &Tables) -> Found {
     let at_least = |low: u8| _mm512_mask_cmpge_epu8_mask(above, bytes, _mm512_set1_epi8(low as i8));
     let (from_two, from_three, from_four) = (at_least(0xc0), at_least(0xe0), at_least(0xf0));
-    let (two, three) = (from_two & !from_three, from_three & !from_four);
     let size = whole_characters(block);
-    let keep = u64::MAX >> (64 - size);
-    let (two, three) = (two & keep, three & keep);
-    let mut found = Found { new, word: 0, size, slow: from_four & keep };
+    let keep = ALL >> (64 - size);
+    let (two, three) = (from_two & !from_three & keep, from_three & !from_four & keep);
+    let continued = two << 1 | three << 1 | three << 2;
+    let continuing = above & !from_two & keep;
+    let mut found = Found { new, word: 0, size, slow: (from_four & keep) | (continued ^ continuing) };
     if found.slow == 0 && two != 0 {
         pairs(block, bytes, two, tables, &mut found);
     }
@@ -223,7 +224,8 @@ fn whole_characters(block: &[u8]) -> usize {
     let missing = usize::from(*last >= 0xc0);
     let missing = if *second >= 0xe0 { 2 } else { missing };
     let missing = if *third >= 0xf0 { 3 } else { missing };
-    block.len() - missing
+    // All of it, where not even the first character is whole.
+    if missing == block.len() { missing } else { block.len() - missing }
 }
 
 /// Characters of two bytes, which begin at *leads*.

@@ -53,7 +53,7 @@ fn survey<'py>(
                 hashes.clear();
                 for ((text, content), informative) in texts.iter().zip(content.chunks_mut(2)).zip(informative) {
                     let text = text_or_empty(text);
-                    if let Some(found) = recipe.survey(&text, scratch, shared.is_some()) {
+                    if let Some(found) = recipe.survey(text, scratch, shared.is_some()) {
                         content[0] = found as u64;
                         content[1] = (found >> 64) as u64;
                         *informative = true;

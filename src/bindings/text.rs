@@ -91,7 +91,7 @@ impl NativeRecipe {
         }
         let own = text_of(text);
         let mut out = vec![0; self.0.words()];
-        let run = |scratch: &mut Scratch| self.0.fingerprint(&own, scratch, &mut out);
+        let run = |scratch: &mut Scratch| self.0.fingerprint(&*own, scratch, &mut out);
         let found = if own.len() <= SHORT {
             SCRATCH.with_borrow_mut(run)
         } else {
@@ -199,7 +199,7 @@ impl NativeRecipe {
                         next.prefetch();
                     }
                     if let Some(text) = &texts[at] {
-                        *valid = recipe.fingerprint(&text.get(), scratch, print);
+                        *valid = recipe.fingerprint(text.get(), scratch, print);
                     }
                 }
             });
@@ -229,7 +229,7 @@ impl NativeRecipe {
                 |(scratch, hashes), texts| {
                     hashes.clear();
                     for text in texts.iter().flatten() {
-                        hashes.extend(recipe.counted(&text.get(), scratch).1.iter().map(|feature| feature.hash));
+                        hashes.extend(recipe.counted(text.get(), scratch).1.iter().map(|feature| feature.hash));
                     }
                     counted.add(texts.len() as u64, hashes);
                 },

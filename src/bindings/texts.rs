@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 
 use super::{InvalidType, InvalidValue};
-use crate::simd;
+use crate::{normalize, simd};
 
 /// Texts as the core reads them, and what keeps them alive. None stands for a null.
 pub struct Texts<'a> {
@@ -21,42 +21,28 @@ pub enum Text<'a> {
 }
 
 impl Text<'_> {
-    fn len(&self) -> usize {
+    /// The text as the core takes it.
+    pub fn get(&self) -> normalize::Text<'_> {
         match self {
-            Text::Valid(text) => text.len(),
-            Text::Unchecked(bytes) => bytes.len(),
+            Text::Valid(text) => normalize::Text::Valid(text),
+            Text::Unchecked(bytes) => normalize::Text::Unchecked(bytes),
         }
     }
 
     /// Ask for its memory, as much of it as is worth having before it is needed.
     pub fn prefetch(&self) {
-        let bytes = match self {
-            Text::Valid(text) => text.as_bytes(),
-            Text::Unchecked(bytes) => bytes,
-        };
-        bytes.iter().step_by(64).take(64).for_each(simd::prefetch);
-    }
-
-    /// The text; what a file calls UTF-8 and is not becomes U+FFFD.
-    pub fn get(&self) -> Cow<'_, str> {
-        match self {
-            Text::Valid(text) => Cow::Borrowed(text),
-            Text::Unchecked(bytes) => match simdutf8::basic::from_utf8(bytes) {
-                Ok(text) => Cow::Borrowed(text),
-                Err(_) => String::from_utf8_lossy(bytes),
-            },
-        }
+        self.get().bytes().iter().step_by(64).take(64).for_each(simd::prefetch);
     }
 }
 
 /// The text, empty for a null.
-pub fn text_or_empty<'a>(text: &'a Option<Text<'_>>) -> Cow<'a, str> {
-    text.as_ref().map(Text::get).unwrap_or_default()
+pub fn text_or_empty<'a>(text: &'a Option<Text<'_>>) -> normalize::Text<'a> {
+    text.as_ref().map_or(normalize::Text::Valid(""), Text::get)
 }
 
 impl<'a> Texts<'a> {
     fn new(items: Vec<Option<Text<'a>>>) -> Texts<'a> {
-        let bytes = items.iter().flatten().map(|text| text.len()).sum();
+        let bytes = items.iter().flatten().map(|text| text.get().bytes().len()).sum();
         Texts { items, bytes }
     }
 

@@ -124,7 +124,7 @@ impl Verifier {
         for (number, text) in numbers.iter().zip(&texts.items) {
             if let Some(slot) = usize::try_from(*number).ok().and_then(|at| self.slots.get_mut(at)) {
                 *slot = self.texts.len() as u32;
-                self.texts.push(&text_or_empty(text)).map_err(os_error)?;
+                self.texts.push(&text_or_empty(text).checked()).map_err(os_error)?;
             }
         }
         Ok(())
