@@ -359,7 +359,7 @@ fn scatter<const W: usize>(
     let mut places = bounds.to_vec();
     let mut keys = [0; BATCH];
     let all = wanted.len() == shape.parts;
-    if shape.parts <= 32 {
+    if shape.parts <= 128 {
         for rows in chunk.chunks(BATCH) {
             table.key.extract(rows, &mut keys);
             for (row, key) in rows.iter().zip(&keys) {
@@ -626,14 +626,18 @@ impl<const W: usize> Buckets<W> {
         if self.planes.len() < self.total * W {
             self.planes.resize(self.total * W, 0);
         }
-        let mut keys = self.keys.iter();
-        for row in pieces.iter().flat_map(|piece| piece.iter()) {
-            let Some(key) = keys.next() else { break };
-            let place = &mut self.bounds[(key & low) as usize];
-            for (word, &bits) in row.iter().enumerate() {
-                self.planes[word * self.total + *place as usize] = bits;
+        let mut keys = &self.keys[..];
+        for piece in pieces {
+            let (own, others) = keys.split_at(piece.len());
+            keys = others;
+            for (row, key) in piece.iter().zip(own) {
+                let bound = &mut self.bounds[(key & low) as usize];
+                let place = *bound as usize;
+                *bound += 1;
+                for (word, &bits) in row.iter().enumerate() {
+                    self.planes[word * self.total + place] = bits;
+                }
             }
-            *place += 1;
         }
         // Each bound is now the end of its bucket, which is the start of the next.
         self.bounds.rotate_right(1);
@@ -743,6 +747,11 @@ impl<const W: usize> Worker<W> {
             let end = bounds[bucket + 1] as usize;
             let first = kept;
             if end - start < least {
+                if kept == start {
+                    kept = end;
+                    start = end;
+                    continue;
+                }
                 for word in 0..W {
                     planes.copy_within(word * total + start..word * total + end, word * total + kept);
                 }
