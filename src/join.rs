@@ -68,7 +68,8 @@ const PART: usize = 256 << 10;
 const MAX_PARTS: usize = 2048;
 /// Larger buckets are joined anew on their other bits.
 const GIANT: usize = 16384;
-/// Buckets of rows that were not made distinct before are made so from this size on.
+/// Buckets of rows that were not made distinct before are made so from this size on, if it is far
+/// above the mean: equal rows may be the cause.
 const CROWD: usize = 64;
 const LINE: usize = 8;
 
@@ -112,7 +113,7 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
     let collapse = size_of_val(rows) <= job.aside && !nearly_distinct(rows);
     let (first, later) = if collapse { (Equal::Aside, Equal::None) } else { (Equal::Met, Equal::Met) };
     let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
-    let mut scratch = Vec::new();
+    let mut scratch = Scratch::default();
     let workers = run_table(&chunks(&[rows], job.threads), &tables, 0, first, &mut scratch, job)?;
     for worker in workers {
         gather(worker, &mut found, &mut uniques, &tables, job)?;
@@ -179,7 +180,7 @@ fn cross_unique<const W: usize>(
         return brute_cross(left, right, job);
     }
     let tables = tables_of::<W>(plan);
-    let (mut left_scratch, mut right_scratch) = (Vec::new(), Vec::new());
+    let (mut left_scratch, mut right_scratch) = (Scratch::default(), Scratch::default());
     let mut pairs = Vec::new();
     for number in 0..tables.len() {
         let table = &tables[number];
@@ -188,9 +189,10 @@ fn cross_unique<const W: usize>(
         let left_pieces = spread(&chunks(&[left], job.threads), table, &shape, &whole, &mut left_scratch, job)?;
         let right_pieces = spread(&chunks(&[right], job.threads), table, &shape, &whole, &mut right_scratch, job)?;
         let workers = share(job.threads, shape.parts, Worker::<W>::default, |worker, part| {
-            let own = (pieces_of(&left_scratch, &left_pieces, part), pieces_of(&right_scratch, &right_pieces, part));
+            let left = pieces_of(left_scratch.rows(), &left_pieces, part);
+            let right = pieces_of(right_scratch.rows(), &right_pieces, part);
             worker.stop =
-                worker.stop.take().or_else(|| worker.cross_part(&own.0, &own.1, &tables, number, &shape, job).err());
+                worker.stop.take().or_else(|| worker.cross_part(&left, &right, &tables, number, &shape, job).err());
         });
         for worker in workers {
             if let Some(stop) = worker.stop {
@@ -321,6 +323,36 @@ fn chunks<'a, const W: usize>(slices: &[&'a [[u64; W]]], threads: usize) -> Vec<
     slices.iter().flat_map(|slice| slice.chunks(size)).collect()
 }
 
+/// Rows on their way to their parts. The first stands at the start of a line of the cache.
+#[derive(Default)]
+struct Scratch<const W: usize> {
+    words: Vec<u64>,
+}
+
+impl<const W: usize> Scratch<W> {
+    /// Make room for so many rows; what was there is lost.
+    fn hold(&mut self, rows: usize) {
+        let words = rows * W + LINE;
+        if self.words.len() < words {
+            self.words = Vec::new(); // given back before more is asked for
+            self.words = vec![0; words];
+        }
+    }
+
+    fn first(&self) -> usize {
+        self.words.as_ptr().align_offset(64).min(self.words.len())
+    }
+
+    fn rows(&self) -> &[[u64; W]] {
+        self.words[self.first()..].as_chunks().0
+    }
+
+    fn rows_mut(&mut self) -> &mut [[u64; W]] {
+        let first = self.first();
+        self.words[first..].as_chunks_mut().0
+    }
+}
+
 /// Where the parts of one chunk lie in the scratch rows.
 struct Piece {
     start: usize,
@@ -359,7 +391,7 @@ fn scatter<const W: usize>(
     let mut places = bounds.to_vec();
     let mut keys = [0; BATCH];
     let all = wanted.len() == shape.parts;
-    if shape.parts <= 128 {
+    if shape.parts <= 32 {
         for rows in chunk.chunks(BATCH) {
             table.key.extract(rows, &mut keys);
             for (row, key) in rows.iter().zip(&keys) {
@@ -373,7 +405,8 @@ fn scatter<const W: usize>(
         return;
     }
     // Write-combining: a part's rows wait in a line of their own until it is full, so that memory
-    // is written a line at a time. A row waits at its place in the target, modulo the line.
+    // is written a line at a time and never read for it. A row waits at its place in the target,
+    // modulo the line.
     let mut lines = vec![[0u64; W]; shape.parts * LINE];
     for rows in chunk.chunks(BATCH) {
         table.key.extract(rows, &mut keys);
@@ -390,7 +423,7 @@ fn scatter<const W: usize>(
             if slot == LINE - 1 {
                 let first = (place - slot).max(bounds[part]);
                 match (target[first..=place].first_chunk_mut::<LINE>(), line.first_chunk::<LINE>()) {
-                    (Some(target), Some(line)) => *target = *line,
+                    (Some(target), Some(line)) => stream(line, target),
                     _ => target[first..=place].copy_from_slice(&line[first % LINE..]),
                 }
             }
@@ -402,6 +435,32 @@ fn scatter<const W: usize>(
         let line = &lines[part * LINE..][..LINE];
         target[first..place].copy_from_slice(&line[first % LINE..][..place - first]);
     }
+    finish_streams();
+}
+
+/// Write a line of rows past the caches, where the machine can.
+#[inline(always)]
+fn stream<const W: usize>(line: &[[u64; W]; LINE], target: &mut [[u64; W]; LINE]) {
+    #[cfg(target_arch = "x86_64")]
+    if target.as_ptr().addr().is_multiple_of(16) {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let (line, target): (*const __m128i, *mut __m128i) = (line.as_ptr().cast(), target.as_mut_ptr().cast());
+        for at in 0..size_of::<[[u64; W]; LINE]>() / 16 {
+            // SAFETY: both are so many times 16 bytes, and the target is aligned to 16.
+            unsafe { _mm_stream_si128(target.add(at), _mm_loadu_si128(line.add(at))) };
+        }
+        return;
+    }
+    *target = *line;
+}
+
+/// Lines written past the caches are there for other threads after this.
+fn finish_streams() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 machine has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// Scatter all chunks, each into its own stretch of the scratch rows.
@@ -410,7 +469,7 @@ fn spread<const W: usize>(
     table: &Table<W>,
     shape: &Shape,
     wanted: &Range<usize>,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Piece>, Stop> {
     let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, shape));
@@ -423,7 +482,7 @@ fn spread_counted<const W: usize>(
     table: &Table<W>,
     shape: &Shape,
     wanted: &Range<usize>,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Piece>, Stop> {
     job.check()?;
@@ -436,16 +495,13 @@ fn spread_counted<const W: usize>(
         }
         let length = bounds[shape.parts];
         pieces.push(Piece { start, bounds });
-        start += length;
+        start += length.next_multiple_of(LINE);
     }
-    if scratch.len() < start {
-        *scratch = Vec::new(); // give the old rows back before asking for more
-        *scratch = vec![[0; W]; start];
-    }
+    scratch.hold(start);
     let mut inputs = Vec::with_capacity(chunks.len());
-    let mut rest = &mut scratch[..];
+    let mut rest = scratch.rows_mut();
     for (chunk, piece) in chunks.iter().zip(&pieces) {
-        let (own, others) = rest.split_at_mut(piece.bounds[shape.parts]);
+        let (own, others) = rest.split_at_mut(piece.bounds[shape.parts].next_multiple_of(LINE));
         inputs.push((*chunk, &piece.bounds, own));
         rest = others;
     }
@@ -460,7 +516,7 @@ fn run_table<const W: usize>(
     tables: &[Table<W>],
     number: usize,
     equal: Equal,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Worker<W>>, Stop> {
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
@@ -483,7 +539,7 @@ fn run_table<const W: usize>(
         }
         let range = first..last;
         let pieces = spread_counted(chunks, &counts, table, &shape, &range, scratch, job)?;
-        let scratch = &scratch[..];
+        let scratch = scratch.rows();
         let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
             let own = pieces_of(scratch, &pieces, first + task);
             worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, &shape, equal, job).err());
@@ -502,7 +558,7 @@ fn table_alone<const W: usize>(
     slices: &[&[[u64; W]]],
     tables: &[Table<W>],
     number: usize,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     worker: &mut Worker<W>,
     job: &Job<'_>,
 ) -> Result<(), Stop> {
@@ -510,9 +566,7 @@ fn table_alone<const W: usize>(
     let total: usize = slices.iter().map(|slice| slice.len()).sum();
     let table = &tables[number];
     let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
-    if scratch.len() < total {
-        *scratch = vec![[0; W]; total];
-    }
+    scratch.hold(total + slices.len() * LINE);
     let mut pieces = Vec::new();
     let mut start = 0;
     for slice in slices {
@@ -521,13 +575,13 @@ fn table_alone<const W: usize>(
         for part in 0..shape.parts {
             bounds[part + 1] = bounds[part] + counts[part];
         }
-        let own = &mut scratch[start..start + slice.len()];
+        let own = &mut scratch.rows_mut()[start..start + slice.len()];
         scatter(slice, table, &shape, &(0..shape.parts), &bounds, own);
         pieces.push(Piece { start, bounds });
-        start += slice.len();
+        start += slice.len().next_multiple_of(LINE);
     }
     for part in 0..shape.parts {
-        worker.part(&pieces_of(scratch, &pieces, part), tables, number, &shape, Equal::None, job)?;
+        worker.part(&pieces_of(scratch.rows(), &pieces, part), tables, number, &shape, Equal::None, job)?;
     }
     Ok(())
 }
@@ -644,6 +698,11 @@ impl<const W: usize> Buckets<W> {
         self.bounds[0] = 0;
     }
 
+    /// Rows in a bucket, on average.
+    fn mean(&self) -> usize {
+        self.total / (self.bounds.len() - 1)
+    }
+
     fn views(&self) -> Planes<'_, W> {
         std::array::from_fn(|word| &self.planes[word * self.total..(word + 1) * self.total])
     }
@@ -655,7 +714,7 @@ struct Worker<const W: usize> {
     others: Buckets<W>,
     hits: Vec<[u32; 2]>,
     rows: Vec<[u64; W]>,
-    scratch: Vec<[u64; W]>,
+    scratch: Scratch<W>,
     pairs: Vec<[[u64; W]; 2]>,
     repeated: Vec<[u64; W]>,
     uniques: Vec<[u64; W]>,
@@ -671,7 +730,7 @@ impl<const W: usize> Worker<W> {
         self.others = Buckets::default();
         self.hits = Vec::new();
         self.rows = Vec::new();
-        self.scratch = Vec::new();
+        self.scratch = Scratch::default();
     }
 
     fn part(
@@ -690,7 +749,7 @@ impl<const W: usize> Worker<W> {
         self.buckets.fill(pieces, &tables[number].key, shape);
         match equal {
             Equal::Aside => self.collapse(2, true, true),
-            Equal::Met => self.collapse(CROWD, number == 0, false),
+            Equal::Met => self.collapse(CROWD.max(4 * self.buckets.mean()), number == 0, false),
             Equal::None => {}
         }
         let before = self.pairs.len();
