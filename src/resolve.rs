@@ -22,12 +22,32 @@ pub struct Values<const W: usize> {
 const EMPTY: u32 = u32::MAX;
 
 impl<const W: usize> Values<W> {
-    /// Room for `most` distinct values.
+    /// Room for `most` distinct values; more make it grow.
     pub fn with_room(most: usize) -> Values<W> {
-        let slots = (most.max(8) * 2).next_power_of_two();
         let state = RandomState::new();
         let keys = [state.hash_one(1u8) | 1, state.hash_one(2u8)];
-        Values { values: Vec::new(), slots: vec![EMPTY; slots], filter: vec![0; (slots / 8).max(1)], keys }
+        let mut values = Values { values: Vec::new(), slots: Vec::new(), filter: Vec::new(), keys };
+        values.make_room(most);
+        values
+    }
+
+    fn make_room(&mut self, most: usize) {
+        let slots = (most.max(8) * 2).next_power_of_two();
+        (self.slots, self.filter) = (vec![EMPTY; slots], vec![0; slots / 8]);
+        for number in 0..self.values.len() {
+            let hash = self.hash(&self.values[number]);
+            let mut slot = (hash >> 20) as usize & (slots - 1);
+            while self.slots[slot] != EMPTY {
+                slot = (slot + 1) & (slots - 1);
+            }
+            self.occupy(slot, hash, number as u32);
+        }
+    }
+
+    fn occupy(&mut self, slot: usize, hash: u64, number: u32) {
+        self.slots[slot] = number;
+        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        self.filter[bit / 64] |= 1 << (bit % 64);
     }
 
     #[inline(always)]
@@ -50,10 +70,11 @@ impl<const W: usize> Values<W> {
             match self.slots[slot] {
                 EMPTY => {
                     let number = self.values.len() as u32;
-                    self.slots[slot] = number;
                     self.values.push(*value);
-                    let bit = hash as usize & (self.filter.len() * 64 - 1);
-                    self.filter[bit / 64] |= 1 << (bit % 64);
+                    self.occupy(slot, hash, number);
+                    if self.values.len() * 2 > self.slots.len() {
+                        self.make_room(self.slots.len());
+                    }
                     return number;
                 }
                 number if self.values[number as usize] == *value => return number,
