@@ -18,17 +18,12 @@ pub fn pairs_within<const W: usize>(
     hits: &mut Vec<[u32; 2]>,
 ) {
     let mut i = range.start;
-    if W <= 2 {
-        while W == 1 && range.end - i >= MANY {
-            triangle::<W, 16>(planes, i, range.end, radius, hits);
-            i += 16;
-        }
-        return few(planes, i..range.end, radius, hits);
+    while range.end - i >= MANY {
+        few(planes, i..i + 16, radius, hits);
+        pairs_between(planes, i..i + 16, planes, i + 16..range.end, radius, hits);
+        i += 16;
     }
-    while i + 1 < range.end {
-        triangle::<W, 4>(planes, i, range.end, radius, hits);
-        i += 4;
-    }
+    few(planes, i..range.end, radius, hits);
 }
 
 /// From so many rows on, tall tiles pay.
@@ -167,38 +162,6 @@ pub fn pairs_between<const W: usize>(
     }
 }
 
-/// `R` rows from `i` against all later columns; fewer rows if the range ends.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn triangle<const W: usize, const R: usize>(
-    planes: &Planes<'_, W>,
-    i: usize,
-    end: usize,
-    radius: u32,
-    hits: &mut Vec<[u32; 2]>,
-) {
-    let queries = broadcast::<W, R>(planes, i, end);
-    let limit = _mm512_set1_epi64(i64::from(radius));
-    // Columns that may be rows themselves: a row looks only at what stands after it.
-    let mut j = i;
-    while j < end && j < i + R {
-        let inside = lanes(end - j);
-        let columns = load(planes, j, inside, &[_mm512_setzero_si512(); W]);
-        let after = |r: usize| (0xff00_u32.unbounded_shl((i + r + 1).saturating_sub(j) as u32) >> 8) as __mmask8;
-        let mut least = _mm512_set1_epi64(-1);
-        for (r, query) in queries.iter().enumerate() {
-            least = _mm512_mask_min_epu64(least, after(r), least, measure(query, &columns));
-        }
-        if _mm512_mask_cmple_epu64_mask(inside, least, limit) != 0 {
-            for (r, query) in queries.iter().enumerate() {
-                emit(_mm512_mask_cmple_epu64_mask(inside & after(r), measure(query, &columns), limit), i + r, j, hits);
-            }
-        }
-        j += 8;
-    }
-    sweep(&queries, i, planes, j, end, limit, hits);
-}
-
 /// `R` rows from `i` against a range of columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
@@ -211,26 +174,17 @@ fn rectangle<const W: usize, const R: usize>(
     radius: u32,
     hits: &mut Vec<[u32; 2]>,
 ) {
-    let queries = broadcast::<W, R>(left, i, i + R);
+    let mut queries = [[_mm512_setzero_si512(); W]; R];
+    for (r, query) in queries.iter_mut().enumerate() {
+        for word in 0..W {
+            query[word] = _mm512_set1_epi64(left[word][i + r] as i64);
+        }
+    }
     let limit = _mm512_set1_epi64(i64::from(radius));
-    sweep(&queries, i, right, start, end, limit, hits);
-}
-
-/// All rows of `queries`, the first being number `i`, against the columns `j..end`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn sweep<const W: usize, const R: usize>(
-    queries: &[[__m512i; W]; R],
-    i: usize,
-    planes: &Planes<'_, W>,
-    mut j: usize,
-    end: usize,
-    limit: __m512i,
-    hits: &mut Vec<[u32; 2]>,
-) {
+    let mut j = start;
     while j < end {
         let inside = lanes(end - j);
-        let columns = load(planes, j, inside, &[_mm512_setzero_si512(); W]);
+        let columns = load(right, j, inside, &[_mm512_setzero_si512(); W]);
         let mut least = measure(&queries[0], &columns);
         for query in &queries[1..] {
             least = _mm512_min_epu32(least, measure(query, &columns));
@@ -242,19 +196,6 @@ fn sweep<const W: usize, const R: usize>(
         }
         j += 8;
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn broadcast<const W: usize, const R: usize>(planes: &Planes<'_, W>, i: usize, end: usize) -> [[__m512i; W]; R] {
-    let mut queries = [[_mm512_setzero_si512(); W]; R];
-    for (r, query) in queries.iter_mut().enumerate() {
-        let index = (i + r).min(end - 1);
-        for word in 0..W {
-            query[word] = _mm512_set1_epi64(planes[word][index] as i64);
-        }
-    }
-    queries
 }
 
 #[inline]

@@ -64,7 +64,7 @@ impl<'a> Job<'a> {
 }
 
 /// A part of the rows is about this many bytes, so that it stays in the second-level cache.
-const PART: usize = 256 << 10;
+const PART: usize = 128 << 10;
 const MAX_PARTS: usize = 2048;
 /// Larger buckets are joined anew on their other bits.
 const GIANT: usize = 16384;
@@ -391,7 +391,7 @@ fn scatter<const W: usize>(
     let mut places = bounds.to_vec();
     let mut keys = [0; BATCH];
     let all = wanted.len() == shape.parts;
-    if shape.parts <= 32 {
+    if shape.parts <= 64 {
         for rows in chunk.chunks(BATCH) {
             table.key.extract(rows, &mut keys);
             for (row, key) in rows.iter().zip(&keys) {
