@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::distance::{Planes, distance, pairs_between, pairs_within, row};
 use crate::keys::{BATCH, Key};
-use crate::parallel::{Cancel, each, share};
+use crate::parallel::{Cancel, map, share};
 use crate::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
 
 /// Pairs of values, each once, and the values that occur more than once.
@@ -111,16 +111,20 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
     // Rows too many to be held twice, or with few equals, stay as they are: then every table meets
     // equal ones, and only crowded buckets are made distinct. Pairs may come up more than once; `numbered` tells.
     let collapse = size_of_val(rows) <= job.aside && !nearly_distinct(rows);
-    let (first, later) = if collapse { (Equal::Aside, Equal::None) } else { (Equal::Met, Equal::Met) };
-    let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
     let mut scratch = Scratch::default();
-    let workers = run_table(&chunks(&[rows], job.threads), &tables, 0, first, &mut scratch, job)?;
-    for worker in workers {
-        gather(worker, &mut found, &mut uniques, &tables, job)?;
+    if !collapse {
+        run_tables(&[rows], &tables, 0..tables.len(), Equal::Met, &mut scratch, job, |worker| {
+            gather(worker, &mut found, &mut Vec::new(), &tables, job)
+        })?;
+        return Ok(found);
     }
-    let slices: Vec<&[[u64; W]]> = if collapse { uniques.iter().map(|chunk| &chunk[..]).collect() } else { vec![rows] };
+    let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
+    run_tables(&[rows], &tables, 0..1, Equal::Aside, &mut scratch, job, |worker| {
+        gather(worker, &mut found, &mut uniques, &tables, job)
+    })?;
+    let slices: Vec<&[[u64; W]]> = uniques.iter().map(|chunk| &chunk[..]).collect();
     let total: usize = slices.iter().map(|slice| size_of_val(*slice)).sum();
-    if collapse && job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
+    if job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
         // Many tables of few rows: each thread takes whole tables.
         drop(scratch);
         let workers = share(job.threads, tables.len() - 1, Worker::<W>::default, |worker, table| {
@@ -135,11 +139,9 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
             gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
         }
     } else {
-        for table in 1..tables.len() {
-            for worker in run_table(&chunks(&slices, job.threads), &tables, table, later, &mut scratch, job)? {
-                gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
-            }
-        }
+        run_tables(&slices, &tables, 1..tables.len(), Equal::None, &mut scratch, job, |worker| {
+            gather(worker, &mut found, &mut Vec::new(), &tables, job)
+        })?;
     }
     Ok(found)
 }
@@ -316,10 +318,11 @@ impl Shape {
     }
 }
 
-/// The slices cut into about one chunk for each thread.
+/// The slices cut into a few chunks for each thread, so that none waits long for another.
 fn chunks<'a, const W: usize>(slices: &[&'a [[u64; W]]], threads: usize) -> Vec<&'a [[u64; W]]> {
     let total: usize = slices.iter().map(|slice| slice.len()).sum();
-    let size = total.div_ceil(threads).max(4096);
+    let wanted = if threads == 1 { 1 } else { 4 * threads };
+    let size = total.div_ceil(wanted).max(1 << 14);
     slices.iter().flat_map(|slice| slice.chunks(size)).collect()
 }
 
@@ -367,13 +370,16 @@ fn pieces_of<'a, const W: usize>(scratch: &'a [[u64; W]], pieces: &[Piece], part
         .collect()
 }
 
-fn count_parts<const W: usize>(chunk: &[[u64; W]], table: &Table<W>, shape: &Shape) -> Vec<usize> {
-    let mut counts = vec![0usize; shape.parts];
+/// For each table the rows of `chunk` in each of its parts, counted in one pass.
+fn count_parts<const W: usize>(chunk: &[[u64; W]], tables: &[Table<W>], shapes: &[Shape]) -> Vec<Vec<usize>> {
+    let mut counts: Vec<Vec<usize>> = shapes.iter().map(|shape| vec![0; shape.parts]).collect();
     let mut keys = [0; BATCH];
     for rows in chunk.chunks(BATCH) {
-        table.key.extract(rows, &mut keys);
-        for key in &keys[..rows.len()] {
-            counts[(key >> shape.low) as usize & (shape.parts - 1)] += 1;
+        for ((table, shape), counts) in tables.iter().zip(shapes).zip(&mut counts) {
+            table.key.extract(rows, &mut keys);
+            for key in &keys[..rows.len()] {
+                counts[(key >> shape.low) as usize & (shape.parts - 1)] += 1;
+            }
         }
     }
     counts
@@ -472,13 +478,16 @@ fn spread<const W: usize>(
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Piece>, Stop> {
-    let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, shape));
+    let counts = map(job.threads, chunks.to_vec(), |chunk| {
+        count_parts(chunk, std::slice::from_ref(table), std::slice::from_ref(shape)).remove(0)
+    });
+    let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[..]).collect();
     spread_counted(chunks, &counts, table, shape, wanted, scratch, job)
 }
 
 fn spread_counted<const W: usize>(
     chunks: &[&[[u64; W]]],
-    counts: &[Vec<usize>],
+    counts: &[&[usize]],
     table: &Table<W>,
     shape: &Shape,
     wanted: &Range<usize>,
@@ -505,24 +514,55 @@ fn spread_counted<const W: usize>(
         inputs.push((*chunk, &piece.bounds, own));
         rest = others;
     }
-    each(inputs, |(chunk, bounds, own)| scatter(chunk, table, shape, wanted, bounds, own));
+    map(job.threads, inputs, |(chunk, bounds, own)| scatter(chunk, table, shape, wanted, bounds, own));
     job.check()?;
     Ok(pieces)
 }
 
+/// Tables whose parts are counted together.
+const TOGETHER: usize = 16;
+
+/// Some of the tables, one after the other, all threads on each; what was found goes to `take`.
+fn run_tables<const W: usize>(
+    slices: &[&[[u64; W]]],
+    tables: &[Table<W>],
+    numbers: Range<usize>,
+    equal: Equal,
+    scratch: &mut Scratch<W>,
+    job: &Job<'_>,
+    mut take: impl FnMut(Worker<W>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let chunks = chunks(slices, job.threads);
+    let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    for first in numbers.clone().step_by(TOGETHER) {
+        let some = first..numbers.end.min(first + TOGETHER);
+        let shapes: Vec<Shape> =
+            tables[some.clone()].iter().map(|table| Shape::of(total, size_of::<[u64; W]>(), table.key.width)).collect();
+        let counts = map(job.threads, chunks.clone(), |chunk| count_parts(chunk, &tables[some.clone()], &shapes));
+        for (at, number) in some.enumerate() {
+            let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[at][..]).collect();
+            run_table(&chunks, &counts, tables, number, &shapes[at], equal, scratch, job)?
+                .into_iter()
+                .try_for_each(&mut take)?;
+        }
+    }
+    Ok(())
+}
+
 /// One table, all threads on it.
+#[allow(clippy::too_many_arguments)]
 fn run_table<const W: usize>(
     chunks: &[&[[u64; W]]],
+    counts: &[&[usize]],
     tables: &[Table<W>],
     number: usize,
+    shape: &Shape,
     equal: Equal,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Worker<W>>, Stop> {
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let table = &tables[number];
-    let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
-    let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, &shape));
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..shape.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
     // Half of the rows, where they are very many: each range is another pass over the input.
@@ -538,11 +578,11 @@ fn run_table<const W: usize>(
             last += 1;
         }
         let range = first..last;
-        let pieces = spread_counted(chunks, &counts, table, &shape, &range, scratch, job)?;
+        let pieces = spread_counted(chunks, counts, table, shape, &range, scratch, job)?;
         let scratch = scratch.rows();
         let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
             let own = pieces_of(scratch, &pieces, first + task);
-            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, &shape, equal, job).err());
+            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, shape, equal, job).err());
         });
         workers.extend(more);
         first = last;
@@ -566,11 +606,12 @@ fn table_alone<const W: usize>(
     let total: usize = slices.iter().map(|slice| slice.len()).sum();
     let table = &tables[number];
     let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
+    let shapes = std::slice::from_ref(&shape);
     scratch.hold(total + slices.len() * LINE);
     let mut pieces = Vec::new();
     let mut start = 0;
     for slice in slices {
-        let counts = count_parts(slice, table, &shape);
+        let counts = &count_parts(slice, &tables[number..=number], shapes)[0];
         let mut bounds = vec![0; shape.parts + 1];
         for part in 0..shape.parts {
             bounds[part + 1] = bounds[part] + counts[part];
