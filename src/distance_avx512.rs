@@ -181,20 +181,40 @@ fn rectangle<const W: usize, const R: usize>(
         }
     }
     let limit = _mm512_set1_epi64(i64::from(radius));
-    let mut j = start;
-    while j < end {
-        let inside = lanes(end - j);
-        let columns = load(right, j, inside, &[_mm512_setzero_si512(); W]);
+    sweep(&queries, i, right, start, end, limit, hits);
+}
+
+/// All rows of `queries`, the first being number `i`, against the columns `j..end`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+fn sweep<const W: usize, const R: usize>(
+    queries: &[[__m512i; W]; R],
+    i: usize,
+    right: &Planes<'_, W>,
+    mut j: usize,
+    end: usize,
+    limit: __m512i,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    while j + 8 <= end {
+        let columns = load_full(right, j);
         let mut least = measure(&queries[0], &columns);
         for query in &queries[1..] {
             least = _mm512_min_epu32(least, measure(query, &columns));
         }
-        if _mm512_mask_cmple_epu64_mask(inside, least, limit) != 0 {
+        if _mm512_cmple_epu64_mask(least, limit) != 0 {
             for (r, query) in queries.iter().enumerate() {
-                emit(_mm512_mask_cmple_epu64_mask(inside, measure(query, &columns), limit), i + r, j, hits);
+                emit(_mm512_cmple_epu64_mask(measure(query, &columns), limit), i + r, j, hits);
             }
         }
         j += 8;
+    }
+    if j < end {
+        let inside = lanes(end - j);
+        let columns = load(right, j, inside, &[_mm512_setzero_si512(); W]);
+        for (r, query) in queries.iter().enumerate() {
+            emit(_mm512_mask_cmple_epu64_mask(inside, measure(query, &columns), limit), i + r, j, hits);
+        }
     }
 }
 
@@ -206,6 +226,18 @@ fn measure<const W: usize>(query: &[__m512i; W], columns: &[__m512i; W]) -> __m5
         sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(query[word], columns[word])));
     }
     sum
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_full<const W: usize>(planes: &Planes<'_, W>, j: usize) -> [__m512i; W] {
+    let mut columns = [_mm512_setzero_si512(); W];
+    for word in 0..W {
+        let eight = &planes[word][j..j + 8];
+        // SAFETY: the slice above holds the eight words that are read.
+        columns[word] = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+    }
+    columns
 }
 
 /// The columns from `j` in the lanes inside; the pad in the others.
