@@ -152,8 +152,8 @@ def groups(
     radius: int,
     threads: int | None,
     plan: str | None,
-) -> tuple[_Rows, _Distances]:
-    """The centre of each row and the distance to it."""
+) -> tuple[_Rows, _Rows, _Rows, _Rows, _Distances]:
+    """The group of each row, the centres; of each other row, by group: itself, its centre, the distance."""
 
 def components(left: _Rows, right: _Rows, count: int) -> _Rows:
     """The smallest row connected with each row."""

@@ -29,24 +29,17 @@ class Groups:
 
     def __init__(
         self,
-        center_of: npt.NDArray[np.uint32],
-        distance_of: npt.NDArray[np.uint16],
-        order: npt.NDArray[np.uint32] | None,
+        label: npt.NDArray[np.uint32],
+        centers: npt.NDArray[np.uint32],
+        member: npt.NDArray[np.uint32],
+        center: npt.NDArray[np.uint32],
+        distance: npt.NDArray[np.uint16],
     ) -> None:
-        is_center = center_of == np.arange(len(center_of), dtype=np.uint32)
-        if order is None:
-            centers, members = np.flatnonzero(is_center), np.flatnonzero(~is_center)
-        else:
-            first = is_center[order]
-            centers, members = order[first], order[~first]
-        self.centers: npt.NDArray[np.uint32] = centers.astype(np.uint32, copy=False)
-        number = np.zeros(len(center_of), dtype=np.uint32)
-        number[self.centers] = np.arange(len(self.centers), dtype=np.uint32)
-        self.label: npt.NDArray[np.uint32] = number[center_of]
-        places = np.argsort(self.label[members], kind="stable")
-        self.member: npt.NDArray[np.uint32] = members[places].astype(np.uint32, copy=False)
-        self.center: npt.NDArray[np.uint32] = center_of[self.member]
-        self.distance: npt.NDArray[np.uint16] = distance_of[self.member]
+        self.label = label
+        self.centers = centers
+        self.member = member
+        self.center = center
+        self.distance = distance
 
     def __len__(self) -> int:
         return len(self.centers)
@@ -85,8 +78,7 @@ def groups(
     check_plan(plan, 1.0)
     places = None if order is None else _order(order, len(own))
     words, valid = arrays(own)
-    center, distance = _native.groups(words, valid, places, own.bits, radius, threads, plan)
-    return Groups(center, distance, places)
+    return Groups(*_native.groups(words, valid, places, own.bits, radius, threads, plan))
 
 
 def _order(order: npt.ArrayLike, count: int) -> npt.NDArray[np.uint32]:

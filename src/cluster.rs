@@ -24,7 +24,53 @@ use crate::resolve::{Values, numbered};
 /// For each row its centre and its distance to it; a centre is its own at distance 0.
 pub struct Stars {
     pub center: Vec<u32>,
-    pub distance: Vec<u32>,
+    pub distance: Vec<u16>,
+}
+
+/// The same, group by group.
+pub struct Listed {
+    /// The number of each row's group, in the order in which centres were made.
+    pub label: Vec<u32>,
+    pub centers: Vec<u32>,
+    /// Rows that are no centres, by group, in order; their centres and distances.
+    pub member: Vec<u32>,
+    pub center: Vec<u32>,
+    pub distance: Vec<u16>,
+}
+
+impl Stars {
+    pub fn listed(&self, order: Option<&[u32]>) -> Listed {
+        let count = self.center.len();
+        let row_at = |place: usize| order.map_or(place, |order| order[place] as usize);
+        let mut label = vec![0; count];
+        let (mut centers, mut places) = (Vec::new(), Vec::new());
+        for row in (0..count).map(row_at) {
+            let center = self.center[row] as usize; // itself, or one that came before
+            if center == row {
+                label[row] = centers.len() as u32;
+                centers.push(row as u32);
+                places.push(0);
+            } else {
+                label[row] = label[center];
+                places[label[row] as usize] += 1;
+            }
+        }
+        let mut members = 0;
+        for place in &mut places {
+            let count = *place;
+            *place = members;
+            members += count;
+        }
+        let (mut member, mut center, mut distance) = (vec![0; members], vec![0; members], vec![0; members]);
+        for row in (0..count).map(row_at).filter(|&row| self.center[row] as usize != row) {
+            let place = &mut places[label[row] as usize];
+            member[*place] = row as u32;
+            center[*place] = self.center[row];
+            distance[*place] = self.distance[row];
+            *place += 1;
+        }
+        Listed { label, centers, member, center, distance }
+    }
 }
 
 /// The greedy stars of `rows`. `order` lists row numbers, the first to become a centre first.
@@ -136,7 +182,7 @@ fn follow<const W: usize>(
         let row = firsts[walk[center[at] as usize] as usize];
         for &member in held.of(walk[at]) {
             result.center[member as usize] = row;
-            result.distance[member as usize] = far[at];
+            result.distance[member as usize] = far[at] as u16;
         }
     }
     Ok(())
@@ -150,7 +196,7 @@ fn divide<const W: usize>(
     job: &Job<'_>,
     result: &mut Stars,
 ) -> Result<(), Stop> {
-    let mut values = Values::<W>::with_room(rows.len());
+    let mut values = Values::<W>::with_room(0);
     let mut firsts = Vec::new();
     let mut number = vec![0u32; rows.len()];
     for place in 0..rows.len() {
@@ -168,7 +214,7 @@ fn divide<const W: usize>(
     walk.group(all)?;
     for (row, &value) in number.iter().enumerate() {
         result.center[row] = firsts[center[value as usize] as usize];
-        result.distance[row] = far[value as usize];
+        result.distance[row] = far[value as usize] as u16;
     }
     Ok(())
 }
@@ -361,7 +407,7 @@ mod tests {
     use crate::parallel::{Cancel, share};
     use crate::plan::split_mix;
 
-    fn naive(rows: &[[u64; 1]], order: &[u32], radius: u32) -> (Vec<u32>, Vec<u32>) {
+    fn naive(rows: &[[u64; 1]], order: &[u32], radius: u32) -> (Vec<u32>, Vec<u16>) {
         let mut center = vec![u32::MAX; rows.len()];
         let mut far = vec![0; rows.len()];
         for &item in order {
@@ -372,7 +418,7 @@ mod tests {
                 let apart = distance(&rows[item as usize], &rows[other as usize]);
                 if center[other as usize] == u32::MAX && apart <= radius {
                     center[other as usize] = item;
-                    far[other as usize] = apart;
+                    far[other as usize] = apart as u16;
                 }
             }
         }
@@ -403,6 +449,15 @@ mod tests {
                 assert_eq!((stars.center, stars.distance), expected, "radius {radius}, budget {budget}");
             }
         }
+    }
+
+    #[test]
+    fn groups_are_listed_in_the_order_of_their_centres() {
+        let stars = Stars { center: vec![4, 1, 4, 1, 4, 5], distance: vec![2, 0, 1, 3, 0, 0] };
+        let listed = stars.listed(Some(&[4, 2, 1, 5, 0, 3]));
+        assert_eq!(listed.centers, [4, 1, 5]);
+        assert_eq!(listed.label, [0, 1, 0, 1, 0, 2]);
+        assert_eq!((listed.member, listed.center, listed.distance), (vec![2, 0, 3], vec![4, 4, 1], vec![1, 2, 3]));
     }
 
     #[test]

@@ -18,23 +18,118 @@ pub fn pairs_within<const W: usize>(
     hits: &mut Vec<[u32; 2]>,
 ) {
     let mut i = range.start;
-    let many = match W {
-        1 => 16,
-        2 => 8,
-        _ => 4,
-    };
-    while i < range.end {
-        let left = range.end - i;
-        if many == 16 && left >= 48 {
-            triangle::<W, 16>(planes, i, range.end, radius, hits);
-            i += 16;
-        } else if many >= 8 && left >= 24 {
-            triangle::<W, 8>(planes, i, range.end, radius, hits);
-            i += 8;
-        } else {
-            triangle::<W, 4>(planes, i, range.end, radius, hits);
-            i += 4;
+    while range.end - i >= MANY {
+        few(planes, i..i + 16, radius, hits);
+        pairs_between(planes, i..i + 16, planes, i + 16..range.end, radius, hits);
+        i += 16;
+    }
+    few(planes, i..range.end, radius, hits);
+}
+
+/// From so many rows on, tall tiles pay.
+const MANY: usize = 48;
+
+/// Pairs `i < j` of few rows: eight against eight, one of the two turned lane by lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+fn few<const W: usize>(planes: &Planes<'_, W>, range: Range<usize>, radius: u32, hits: &mut Vec<[u32; 2]>) {
+    if range.len() < 2 {
+        return;
+    }
+    let end = range.end;
+    let limit = _mm512_set1_epi64(i64::from(radius));
+    // Lanes beyond the end are far from most rows, so that they seldom look like a hit.
+    let mut pad = [_mm512_setzero_si512(); W];
+    for word in 0..W {
+        pad[word] = _mm512_set1_epi64(!planes[word][range.start] as i64);
+    }
+    let mut i = range.start;
+    while i < end {
+        let inside = lanes(end - i);
+        let rows = load(planes, i, inside, &pad);
+        // Half of the turns are enough: the others are these, seen from the other side.
+        if turned::<W, 1, 5>(&rows, &rows, inside, limit) {
+            for turn in 1..5 {
+                let inside = if turn == 4 { inside & 0x0f } else { inside };
+                emit_turned(&rows, i, inside, &rows, i, end, turn, limit, hits);
+            }
         }
+        let mut j = i + 8;
+        while j < end {
+            let columns = load(planes, j, lanes(end - j), &pad);
+            if turned::<W, 0, 8>(&rows, &columns, inside, limit) {
+                for turn in 0..8 {
+                    emit_turned(&rows, i, inside, &columns, j, end, turn, limit, hits);
+                }
+            }
+            j += 8;
+        }
+        i += 8;
+    }
+}
+
+/// Lane `l` of turn `t` names lane `l + t`, around.
+const TURNS: [[u64; 8]; 8] = {
+    let mut turns = [[0; 8]; 8];
+    let mut place = 0;
+    while place < 64 {
+        turns[place / 8][place % 8] = (place / 8 + place % 8) as u64 % 8;
+        place += 1;
+    }
+    turns
+};
+
+/// The distance of each row to the column that stands at its lane after a turn.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn measure_turned<const W: usize>(rows: &[__m512i; W], columns: &[__m512i; W], turn: usize) -> __m512i {
+    // SAFETY: a turn is eight words.
+    let turn = unsafe { _mm512_loadu_si512(TURNS[turn].as_ptr().cast()) };
+    let mut turned = [_mm512_setzero_si512(); W];
+    for word in 0..W {
+        turned[word] = _mm512_permutexvar_epi64(turn, columns[word]);
+    }
+    measure(rows, &turned)
+}
+
+/// Whether a row inside is within the limit of a column, in one of the turns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn turned<const W: usize, const FIRST: usize, const LAST: usize>(
+    rows: &[__m512i; W],
+    columns: &[__m512i; W],
+    inside: __mmask8,
+    limit: __m512i,
+) -> bool {
+    let mut least = measure_turned(rows, columns, FIRST);
+    for turn in FIRST + 1..LAST {
+        least = _mm512_min_epu32(least, measure_turned(rows, columns, turn));
+    }
+    _mm512_mask_cmple_epu64_mask(inside, least, limit) != 0
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+#[allow(clippy::too_many_arguments)]
+fn emit_turned<const W: usize>(
+    rows: &[__m512i; W],
+    i: usize,
+    inside: __mmask8,
+    columns: &[__m512i; W],
+    j: usize,
+    end: usize,
+    turn: usize,
+    limit: __m512i,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    let mut near = _mm512_mask_cmple_epu64_mask(inside, measure_turned(rows, columns, turn), limit);
+    while near != 0 {
+        let lane = near.trailing_zeros() as usize;
+        let (one, two) = (i + lane, j + (lane + turn) % 8);
+        if two < end {
+            hits.push([one.min(two) as u32, one.max(two) as u32]);
+        }
+        near &= near - 1;
     }
 }
 
@@ -67,39 +162,6 @@ pub fn pairs_between<const W: usize>(
     }
 }
 
-/// `R` rows from `i` against all later columns; fewer rows if the range ends.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn triangle<const W: usize, const R: usize>(
-    planes: &Planes<'_, W>,
-    i: usize,
-    end: usize,
-    radius: u32,
-    hits: &mut Vec<[u32; 2]>,
-) {
-    let queries = broadcast::<W, R>(planes, i, end);
-    let limit = _mm512_set1_epi64(i64::from(radius));
-    // Columns that may be rows themselves: a row looks only at what stands after it.
-    let mut j = i + 1;
-    while j < end && j < i + R {
-        let inside = lanes(end - j);
-        let columns = load(planes, j, inside);
-        for (r, query) in queries.iter().enumerate() {
-            if i + r >= end {
-                break;
-            }
-            let after = if i + r >= j { 0xffu32 << (i + r + 1 - j) } else { 0xff };
-            let wanted = inside & after as __mmask8;
-            let near = _mm512_mask_cmple_epu64_mask(wanted, measure(query, &columns), limit);
-            if near != 0 {
-                emit(near, i + r, j, hits);
-            }
-        }
-        j += 8;
-    }
-    sweep(&queries, i, planes, j, end, limit, hits);
-}
-
 /// `R` rows from `i` against a range of columns.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
@@ -112,62 +174,48 @@ fn rectangle<const W: usize, const R: usize>(
     radius: u32,
     hits: &mut Vec<[u32; 2]>,
 ) {
-    let queries = broadcast::<W, R>(left, i, i + R);
+    let mut queries = [[_mm512_setzero_si512(); W]; R];
+    for (r, query) in queries.iter_mut().enumerate() {
+        for word in 0..W {
+            query[word] = _mm512_set1_epi64(left[word][i + r] as i64);
+        }
+    }
     let limit = _mm512_set1_epi64(i64::from(radius));
     sweep(&queries, i, right, start, end, limit, hits);
 }
 
 /// All rows of `queries`, the first being number `i`, against the columns `j..end`.
-#[inline]
+#[inline(never)] // inlined, four words are compared a quarter slower
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn sweep<const W: usize, const R: usize>(
     queries: &[[__m512i; W]; R],
     i: usize,
-    planes: &Planes<'_, W>,
+    right: &Planes<'_, W>,
     mut j: usize,
     end: usize,
     limit: __m512i,
     hits: &mut Vec<[u32; 2]>,
 ) {
     while j + 8 <= end {
-        let columns = load_full(planes, j);
+        let columns = load_full(right, j);
         let mut least = measure(&queries[0], &columns);
         for query in &queries[1..] {
-            least = _mm512_min_epu64(least, measure(query, &columns));
+            least = _mm512_min_epu32(least, measure(query, &columns));
         }
         if _mm512_cmple_epu64_mask(least, limit) != 0 {
             for (r, query) in queries.iter().enumerate() {
-                let near = _mm512_cmple_epu64_mask(measure(query, &columns), limit);
-                if near != 0 {
-                    emit(near, i + r, j, hits);
-                }
+                emit(_mm512_cmple_epu64_mask(measure(query, &columns), limit), i + r, j, hits);
             }
         }
         j += 8;
     }
     if j < end {
         let inside = lanes(end - j);
-        let columns = load(planes, j, inside);
+        let columns = load(right, j, inside, &[_mm512_setzero_si512(); W]);
         for (r, query) in queries.iter().enumerate() {
-            let near = _mm512_mask_cmple_epu64_mask(inside, measure(query, &columns), limit);
-            if near != 0 {
-                emit(near, i + r, j, hits);
-            }
+            emit(_mm512_mask_cmple_epu64_mask(inside, measure(query, &columns), limit), i + r, j, hits);
         }
     }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn broadcast<const W: usize, const R: usize>(planes: &Planes<'_, W>, i: usize, end: usize) -> [[__m512i; W]; R] {
-    let mut queries = [[_mm512_setzero_si512(); W]; R];
-    for (r, query) in queries.iter_mut().enumerate() {
-        let index = (i + r).min(end - 1);
-        for word in 0..W {
-            query[word] = _mm512_set1_epi64(planes[word][index] as i64);
-        }
-    }
-    queries
 }
 
 #[inline]
@@ -192,15 +240,16 @@ fn load_full<const W: usize>(planes: &Planes<'_, W>, j: usize) -> [__m512i; W] {
     columns
 }
 
+/// The columns from `j` in the lanes inside; the pad in the others.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load<const W: usize>(planes: &Planes<'_, W>, j: usize, inside: __mmask8) -> [__m512i; W] {
-    let mut columns = [_mm512_setzero_si512(); W];
+fn load<const W: usize>(planes: &Planes<'_, W>, j: usize, inside: __mmask8, pad: &[__m512i; W]) -> [__m512i; W] {
+    let mut columns = *pad;
     let count = inside.count_ones() as usize;
     for word in 0..W {
         let some = &planes[word][j..j + count];
         // SAFETY: the mask has as many lanes as the slice has words; other lanes are not read.
-        columns[word] = unsafe { _mm512_maskz_loadu_epi64(inside, some.as_ptr().cast()) };
+        columns[word] = unsafe { _mm512_mask_loadu_epi64(pad[word], inside, some.as_ptr().cast()) };
     }
     columns
 }

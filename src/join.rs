@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::distance::{Planes, distance, pairs_between, pairs_within, row};
 use crate::keys::{BATCH, Key};
-use crate::parallel::{Cancel, each, share};
+use crate::parallel::{Cancel, map, share};
 use crate::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
 
 /// Pairs of values, each once, and the values that occur more than once.
@@ -64,11 +64,12 @@ impl<'a> Job<'a> {
 }
 
 /// A part of the rows is about this many bytes, so that it stays in the second-level cache.
-const PART: usize = 256 << 10;
+const PART: usize = 128 << 10;
 const MAX_PARTS: usize = 2048;
 /// Larger buckets are joined anew on their other bits.
 const GIANT: usize = 16384;
-/// Buckets of rows that were not made distinct before are made so from this size on.
+/// Buckets of rows that were not made distinct before are made so from this size on, if it is far
+/// above the mean: equal rows may be the cause.
 const CROWD: usize = 64;
 const LINE: usize = 8;
 
@@ -110,16 +111,20 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
     // Rows too many to be held twice, or with few equals, stay as they are: then every table meets
     // equal ones, and only crowded buckets are made distinct. Pairs may come up more than once; `numbered` tells.
     let collapse = size_of_val(rows) <= job.aside && !nearly_distinct(rows);
-    let (first, later) = if collapse { (Equal::Aside, Equal::None) } else { (Equal::Met, Equal::Met) };
-    let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
-    let mut scratch = Vec::new();
-    let workers = run_table(&chunks(&[rows], job.threads), &tables, 0, first, &mut scratch, job)?;
-    for worker in workers {
-        gather(worker, &mut found, &mut uniques, &tables, job)?;
+    let mut scratch = Scratch::default();
+    if !collapse {
+        run_tables(&[rows], &tables, 0..tables.len(), Equal::Met, &mut scratch, job, |worker| {
+            gather(worker, &mut found, &mut Vec::new(), &tables, job)
+        })?;
+        return Ok(found);
     }
-    let slices: Vec<&[[u64; W]]> = if collapse { uniques.iter().map(|chunk| &chunk[..]).collect() } else { vec![rows] };
+    let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
+    run_tables(&[rows], &tables, 0..1, Equal::Aside, &mut scratch, job, |worker| {
+        gather(worker, &mut found, &mut uniques, &tables, job)
+    })?;
+    let slices: Vec<&[[u64; W]]> = uniques.iter().map(|chunk| &chunk[..]).collect();
     let total: usize = slices.iter().map(|slice| size_of_val(*slice)).sum();
-    if collapse && job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
+    if job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
         // Many tables of few rows: each thread takes whole tables.
         drop(scratch);
         let workers = share(job.threads, tables.len() - 1, Worker::<W>::default, |worker, table| {
@@ -134,11 +139,9 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
             gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
         }
     } else {
-        for table in 1..tables.len() {
-            for worker in run_table(&chunks(&slices, job.threads), &tables, table, later, &mut scratch, job)? {
-                gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
-            }
-        }
+        run_tables(&slices, &tables, 1..tables.len(), Equal::None, &mut scratch, job, |worker| {
+            gather(worker, &mut found, &mut Vec::new(), &tables, job)
+        })?;
     }
     Ok(found)
 }
@@ -179,7 +182,7 @@ fn cross_unique<const W: usize>(
         return brute_cross(left, right, job);
     }
     let tables = tables_of::<W>(plan);
-    let (mut left_scratch, mut right_scratch) = (Vec::new(), Vec::new());
+    let (mut left_scratch, mut right_scratch) = (Scratch::default(), Scratch::default());
     let mut pairs = Vec::new();
     for number in 0..tables.len() {
         let table = &tables[number];
@@ -188,9 +191,10 @@ fn cross_unique<const W: usize>(
         let left_pieces = spread(&chunks(&[left], job.threads), table, &shape, &whole, &mut left_scratch, job)?;
         let right_pieces = spread(&chunks(&[right], job.threads), table, &shape, &whole, &mut right_scratch, job)?;
         let workers = share(job.threads, shape.parts, Worker::<W>::default, |worker, part| {
-            let own = (pieces_of(&left_scratch, &left_pieces, part), pieces_of(&right_scratch, &right_pieces, part));
+            let left = pieces_of(left_scratch.rows(), &left_pieces, part);
+            let right = pieces_of(right_scratch.rows(), &right_pieces, part);
             worker.stop =
-                worker.stop.take().or_else(|| worker.cross_part(&own.0, &own.1, &tables, number, &shape, job).err());
+                worker.stop.take().or_else(|| worker.cross_part(&left, &right, &tables, number, &shape, job).err());
         });
         for worker in workers {
             if let Some(stop) = worker.stop {
@@ -314,11 +318,42 @@ impl Shape {
     }
 }
 
-/// The slices cut into about one chunk for each thread.
+/// The slices cut into a few chunks for each thread, so that none waits long for another.
 fn chunks<'a, const W: usize>(slices: &[&'a [[u64; W]]], threads: usize) -> Vec<&'a [[u64; W]]> {
     let total: usize = slices.iter().map(|slice| slice.len()).sum();
-    let size = total.div_ceil(threads).max(4096);
+    let wanted = if threads == 1 { 1 } else { 4 * threads };
+    let size = total.div_ceil(wanted).max(1 << 14);
     slices.iter().flat_map(|slice| slice.chunks(size)).collect()
+}
+
+/// Rows on their way to their parts. The first stands at the start of a line of the cache.
+#[derive(Default)]
+struct Scratch<const W: usize> {
+    words: Vec<u64>,
+}
+
+impl<const W: usize> Scratch<W> {
+    /// Make room for so many rows; what was there is lost.
+    fn hold(&mut self, rows: usize) {
+        let words = rows * W + LINE;
+        if self.words.len() < words {
+            self.words = Vec::new(); // given back before more is asked for
+            self.words = vec![0; words];
+        }
+    }
+
+    fn first(&self) -> usize {
+        self.words.as_ptr().align_offset(64).min(self.words.len())
+    }
+
+    fn rows(&self) -> &[[u64; W]] {
+        self.words[self.first()..].as_chunks().0
+    }
+
+    fn rows_mut(&mut self) -> &mut [[u64; W]] {
+        let first = self.first();
+        self.words[first..].as_chunks_mut().0
+    }
 }
 
 /// Where the parts of one chunk lie in the scratch rows.
@@ -335,13 +370,16 @@ fn pieces_of<'a, const W: usize>(scratch: &'a [[u64; W]], pieces: &[Piece], part
         .collect()
 }
 
-fn count_parts<const W: usize>(chunk: &[[u64; W]], table: &Table<W>, shape: &Shape) -> Vec<usize> {
-    let mut counts = vec![0usize; shape.parts];
+/// For each table the rows of `chunk` in each of its parts, counted in one pass.
+fn count_parts<const W: usize>(chunk: &[[u64; W]], tables: &[Table<W>], shapes: &[Shape]) -> Vec<Vec<usize>> {
+    let mut counts: Vec<Vec<usize>> = shapes.iter().map(|shape| vec![0; shape.parts]).collect();
     let mut keys = [0; BATCH];
     for rows in chunk.chunks(BATCH) {
-        table.key.extract(rows, &mut keys);
-        for key in &keys[..rows.len()] {
-            counts[(key >> shape.low) as usize & (shape.parts - 1)] += 1;
+        for ((table, shape), counts) in tables.iter().zip(shapes).zip(&mut counts) {
+            table.key.extract(rows, &mut keys);
+            for key in &keys[..rows.len()] {
+                counts[(key >> shape.low) as usize & (shape.parts - 1)] += 1;
+            }
         }
     }
     counts
@@ -359,7 +397,7 @@ fn scatter<const W: usize>(
     let mut places = bounds.to_vec();
     let mut keys = [0; BATCH];
     let all = wanted.len() == shape.parts;
-    if shape.parts <= 32 {
+    if shape.parts <= 64 {
         for rows in chunk.chunks(BATCH) {
             table.key.extract(rows, &mut keys);
             for (row, key) in rows.iter().zip(&keys) {
@@ -373,7 +411,8 @@ fn scatter<const W: usize>(
         return;
     }
     // Write-combining: a part's rows wait in a line of their own until it is full, so that memory
-    // is written a line at a time. A row waits at its place in the target, modulo the line.
+    // is written a line at a time and never read for it. A row waits at its place in the target,
+    // modulo the line.
     let mut lines = vec![[0u64; W]; shape.parts * LINE];
     for rows in chunk.chunks(BATCH) {
         table.key.extract(rows, &mut keys);
@@ -390,7 +429,7 @@ fn scatter<const W: usize>(
             if slot == LINE - 1 {
                 let first = (place - slot).max(bounds[part]);
                 match (target[first..=place].first_chunk_mut::<LINE>(), line.first_chunk::<LINE>()) {
-                    (Some(target), Some(line)) => *target = *line,
+                    (Some(target), Some(line)) => stream(line, target),
                     _ => target[first..=place].copy_from_slice(&line[first % LINE..]),
                 }
             }
@@ -402,6 +441,32 @@ fn scatter<const W: usize>(
         let line = &lines[part * LINE..][..LINE];
         target[first..place].copy_from_slice(&line[first % LINE..][..place - first]);
     }
+    finish_streams();
+}
+
+/// Write a line of rows past the caches, where the machine can.
+#[inline(always)]
+fn stream<const W: usize>(line: &[[u64; W]; LINE], target: &mut [[u64; W]; LINE]) {
+    #[cfg(target_arch = "x86_64")]
+    if target.as_ptr().addr().is_multiple_of(16) {
+        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+        let (line, target): (*const __m128i, *mut __m128i) = (line.as_ptr().cast(), target.as_mut_ptr().cast());
+        for at in 0..size_of::<[[u64; W]; LINE]>() / 16 {
+            // SAFETY: both are so many times 16 bytes, and the target is aligned to 16.
+            unsafe { _mm_stream_si128(target.add(at), _mm_loadu_si128(line.add(at))) };
+        }
+        return;
+    }
+    *target = *line;
+}
+
+/// Lines written past the caches are there for other threads after this.
+fn finish_streams() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 machine has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// Scatter all chunks, each into its own stretch of the scratch rows.
@@ -410,20 +475,23 @@ fn spread<const W: usize>(
     table: &Table<W>,
     shape: &Shape,
     wanted: &Range<usize>,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Piece>, Stop> {
-    let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, shape));
+    let counts = map(job.threads, chunks.to_vec(), |chunk| {
+        count_parts(chunk, std::slice::from_ref(table), std::slice::from_ref(shape)).remove(0)
+    });
+    let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[..]).collect();
     spread_counted(chunks, &counts, table, shape, wanted, scratch, job)
 }
 
 fn spread_counted<const W: usize>(
     chunks: &[&[[u64; W]]],
-    counts: &[Vec<usize>],
+    counts: &[&[usize]],
     table: &Table<W>,
     shape: &Shape,
     wanted: &Range<usize>,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Piece>, Stop> {
     job.check()?;
@@ -436,37 +504,65 @@ fn spread_counted<const W: usize>(
         }
         let length = bounds[shape.parts];
         pieces.push(Piece { start, bounds });
-        start += length;
+        start += length.next_multiple_of(LINE);
     }
-    if scratch.len() < start {
-        *scratch = Vec::new(); // give the old rows back before asking for more
-        *scratch = vec![[0; W]; start];
-    }
+    scratch.hold(start);
     let mut inputs = Vec::with_capacity(chunks.len());
-    let mut rest = &mut scratch[..];
+    let mut rest = scratch.rows_mut();
     for (chunk, piece) in chunks.iter().zip(&pieces) {
-        let (own, others) = rest.split_at_mut(piece.bounds[shape.parts]);
+        let (own, others) = rest.split_at_mut(piece.bounds[shape.parts].next_multiple_of(LINE));
         inputs.push((*chunk, &piece.bounds, own));
         rest = others;
     }
-    each(inputs, |(chunk, bounds, own)| scatter(chunk, table, shape, wanted, bounds, own));
+    map(job.threads, inputs, |(chunk, bounds, own)| scatter(chunk, table, shape, wanted, bounds, own));
     job.check()?;
     Ok(pieces)
 }
 
+/// Tables whose parts are counted together.
+const TOGETHER: usize = 16;
+
+/// Some of the tables, one after the other, all threads on each; what was found goes to `take`.
+fn run_tables<const W: usize>(
+    slices: &[&[[u64; W]]],
+    tables: &[Table<W>],
+    numbers: Range<usize>,
+    equal: Equal,
+    scratch: &mut Scratch<W>,
+    job: &Job<'_>,
+    mut take: impl FnMut(Worker<W>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let chunks = chunks(slices, job.threads);
+    let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    for first in numbers.clone().step_by(TOGETHER) {
+        let some = first..numbers.end.min(first + TOGETHER);
+        let shapes: Vec<Shape> =
+            tables[some.clone()].iter().map(|table| Shape::of(total, size_of::<[u64; W]>(), table.key.width)).collect();
+        let counts = map(job.threads, chunks.clone(), |chunk| count_parts(chunk, &tables[some.clone()], &shapes));
+        for (at, number) in some.enumerate() {
+            let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[at][..]).collect();
+            run_table(&chunks, &counts, tables, number, &shapes[at], equal, scratch, job)?
+                .into_iter()
+                .try_for_each(&mut take)?;
+        }
+    }
+    Ok(())
+}
+
 /// One table, all threads on it.
+#[allow(clippy::too_many_arguments)]
 fn run_table<const W: usize>(
     chunks: &[&[[u64; W]]],
+    counts: &[&[usize]],
     tables: &[Table<W>],
     number: usize,
+    shape: &Shape,
     equal: Equal,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Worker<W>>, Stop> {
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let table = &tables[number];
-    let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
-    let counts = each(chunks.to_vec(), |chunk| count_parts(chunk, table, &shape));
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..shape.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
     // Half of the rows, where they are very many: each range is another pass over the input.
@@ -482,11 +578,11 @@ fn run_table<const W: usize>(
             last += 1;
         }
         let range = first..last;
-        let pieces = spread_counted(chunks, &counts, table, &shape, &range, scratch, job)?;
-        let scratch = &scratch[..];
+        let pieces = spread_counted(chunks, counts, table, shape, &range, scratch, job)?;
+        let scratch = scratch.rows();
         let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
             let own = pieces_of(scratch, &pieces, first + task);
-            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, &shape, equal, job).err());
+            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, shape, equal, job).err());
         });
         workers.extend(more);
         first = last;
@@ -502,7 +598,7 @@ fn table_alone<const W: usize>(
     slices: &[&[[u64; W]]],
     tables: &[Table<W>],
     number: usize,
-    scratch: &mut Vec<[u64; W]>,
+    scratch: &mut Scratch<W>,
     worker: &mut Worker<W>,
     job: &Job<'_>,
 ) -> Result<(), Stop> {
@@ -510,24 +606,23 @@ fn table_alone<const W: usize>(
     let total: usize = slices.iter().map(|slice| slice.len()).sum();
     let table = &tables[number];
     let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
-    if scratch.len() < total {
-        *scratch = vec![[0; W]; total];
-    }
+    let shapes = std::slice::from_ref(&shape);
+    scratch.hold(total + slices.len() * LINE);
     let mut pieces = Vec::new();
     let mut start = 0;
     for slice in slices {
-        let counts = count_parts(slice, table, &shape);
+        let counts = &count_parts(slice, &tables[number..=number], shapes)[0];
         let mut bounds = vec![0; shape.parts + 1];
         for part in 0..shape.parts {
             bounds[part + 1] = bounds[part] + counts[part];
         }
-        let own = &mut scratch[start..start + slice.len()];
+        let own = &mut scratch.rows_mut()[start..start + slice.len()];
         scatter(slice, table, &shape, &(0..shape.parts), &bounds, own);
         pieces.push(Piece { start, bounds });
-        start += slice.len();
+        start += slice.len().next_multiple_of(LINE);
     }
     for part in 0..shape.parts {
-        worker.part(&pieces_of(scratch, &pieces, part), tables, number, &shape, Equal::None, job)?;
+        worker.part(&pieces_of(scratch.rows(), &pieces, part), tables, number, &shape, Equal::None, job)?;
     }
     Ok(())
 }
@@ -626,18 +721,27 @@ impl<const W: usize> Buckets<W> {
         if self.planes.len() < self.total * W {
             self.planes.resize(self.total * W, 0);
         }
-        let mut keys = self.keys.iter();
-        for row in pieces.iter().flat_map(|piece| piece.iter()) {
-            let Some(key) = keys.next() else { break };
-            let place = &mut self.bounds[(key & low) as usize];
-            for (word, &bits) in row.iter().enumerate() {
-                self.planes[word * self.total + *place as usize] = bits;
+        let mut keys = &self.keys[..];
+        for piece in pieces {
+            let (own, others) = keys.split_at(piece.len());
+            keys = others;
+            for (row, key) in piece.iter().zip(own) {
+                let bound = &mut self.bounds[(key & low) as usize];
+                let place = *bound as usize;
+                *bound += 1;
+                for (word, &bits) in row.iter().enumerate() {
+                    self.planes[word * self.total + place] = bits;
+                }
             }
-            *place += 1;
         }
         // Each bound is now the end of its bucket, which is the start of the next.
         self.bounds.rotate_right(1);
         self.bounds[0] = 0;
+    }
+
+    /// Rows in a bucket, on average.
+    fn mean(&self) -> usize {
+        self.total / (self.bounds.len() - 1)
     }
 
     fn views(&self) -> Planes<'_, W> {
@@ -651,7 +755,7 @@ struct Worker<const W: usize> {
     others: Buckets<W>,
     hits: Vec<[u32; 2]>,
     rows: Vec<[u64; W]>,
-    scratch: Vec<[u64; W]>,
+    scratch: Scratch<W>,
     pairs: Vec<[[u64; W]; 2]>,
     repeated: Vec<[u64; W]>,
     uniques: Vec<[u64; W]>,
@@ -667,7 +771,7 @@ impl<const W: usize> Worker<W> {
         self.others = Buckets::default();
         self.hits = Vec::new();
         self.rows = Vec::new();
-        self.scratch = Vec::new();
+        self.scratch = Scratch::default();
     }
 
     fn part(
@@ -686,7 +790,7 @@ impl<const W: usize> Worker<W> {
         self.buckets.fill(pieces, &tables[number].key, shape);
         match equal {
             Equal::Aside => self.collapse(2, true, true),
-            Equal::Met => self.collapse(CROWD, number == 0, false),
+            Equal::Met => self.collapse(CROWD.max(4 * self.buckets.mean()), number == 0, false),
             Equal::None => {}
         }
         let before = self.pairs.len();
@@ -743,6 +847,11 @@ impl<const W: usize> Worker<W> {
             let end = bounds[bucket + 1] as usize;
             let first = kept;
             if end - start < least {
+                if kept == start {
+                    kept = end;
+                    start = end;
+                    continue;
+                }
                 for word in 0..W {
                     planes.copy_within(word * total + start..word * total + end, word * total + kept);
                 }

@@ -88,6 +88,21 @@ pub fn each<I: Send, T: Send>(inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> V
     })
 }
 
+/// Run `work` once for each input on up to `threads` threads, whichever is free; the results in the
+/// order of the inputs.
+pub fn map<I: Send, T: Send>(threads: usize, inputs: Vec<I>, work: impl Fn(I) -> T + Sync) -> Vec<T> {
+    let count = inputs.len();
+    let queue = Mutex::new(inputs.into_iter().enumerate());
+    let done = share(threads, count, Vec::new, |own, _| {
+        // A poisoned lock means a panic in another thread, which the scope passes on.
+        let next = queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+        own.extend(next.map(|(place, input)| (place, work(input))));
+    });
+    let mut done: Vec<(usize, T)> = done.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
 /// How many threads to use: as many as asked for, or as the machine has.
 pub fn thread_count(asked: Option<usize>) -> usize {
     // Asking the system reads files; an index asks at every entry.

@@ -76,6 +76,8 @@ const MAX_TABLES: f64 = 3000.0;
 const MAX_KEY: usize = 28;
 /// Buckets of about this many rows cost least.
 const BUCKET: f64 = 8.0;
+/// Bits with less information than this are not worth their place in a key.
+const TELLING: f64 = 1.0 / 64.0;
 
 /// Some rows of the data, equal ones once.
 pub struct Sample {
@@ -332,7 +334,7 @@ fn finished(
     let mut width = (rows.log2() - BUCKET.log2()).ceil().clamp(1.0, MAX_KEY as f64) as usize;
     // More counters than eight for each row would cost more to clear than they save.
     let most = (rows.log2().ceil() as usize + 3).min(MAX_KEY);
-    let longest = masks.iter().map(|mask| ones(mask)).max().unwrap_or(0).min(most);
+    let longest = masks.iter().map(|mask| ones(&shortened(sample, mask, most))).max().unwrap_or(0);
     let mut collision;
     loop {
         let (mut sum, mut count) = (0.0, 0.0);
@@ -360,18 +362,14 @@ fn finished(
     }
 }
 
-/// `mask` cut to its `width` most informative bits.
+/// `mask` cut to its `width` most informative bits. Bits that hardly ever differ are left out but for
+/// one: at the upper end of a key they would leave most parts of the rows empty, and few very full.
 fn shortened(sample: &Sample, mask: &[u64], width: usize) -> Vec<u64> {
-    if ones(mask) <= width {
-        return mask.to_vec();
-    }
     let mut short = vec![0; mask.len()];
-    let mut left = width;
-    for &(bit, _) in &sample.bits {
-        let (word, bit) = (bit as usize / 64, 1 << (bit % 64));
-        if left > 0 && mask[word] & bit != 0 {
-            short[word] |= bit;
-            left -= 1;
+    let own = sample.bits.iter().filter(|(bit, _)| mask[*bit as usize / 64] >> (bit % 64) & 1 == 1);
+    for (place, &(bit, information)) in own.take(width).enumerate() {
+        if place == 0 || information >= TELLING {
+            short[bit as usize / 64] |= 1 << (bit % 64);
         }
     }
     short

@@ -5,6 +5,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::distance::distance;
+use crate::keys::BATCH;
 use crate::parallel::{Cancel, Cancelled, each};
 
 /// Distinct values with numbers, and a hash table from value to number.
@@ -21,12 +22,32 @@ pub struct Values<const W: usize> {
 const EMPTY: u32 = u32::MAX;
 
 impl<const W: usize> Values<W> {
-    /// Room for `most` distinct values.
+    /// Room for `most` distinct values; more make it grow.
     pub fn with_room(most: usize) -> Values<W> {
-        let slots = (most.max(8) * 2).next_power_of_two();
         let state = RandomState::new();
         let keys = [state.hash_one(1u8) | 1, state.hash_one(2u8)];
-        Values { values: Vec::new(), slots: vec![EMPTY; slots], filter: vec![0; (slots / 8).max(1)], keys }
+        let mut values = Values { values: Vec::new(), slots: Vec::new(), filter: Vec::new(), keys };
+        values.make_room(most);
+        values
+    }
+
+    fn make_room(&mut self, most: usize) {
+        let slots = (most.max(8) * 2).next_power_of_two();
+        (self.slots, self.filter) = (vec![EMPTY; slots], vec![0; slots / 8]);
+        for number in 0..self.values.len() {
+            let hash = self.hash(&self.values[number]);
+            let mut slot = (hash >> 20) as usize & (slots - 1);
+            while self.slots[slot] != EMPTY {
+                slot = (slot + 1) & (slots - 1);
+            }
+            self.occupy(slot, hash, number as u32);
+        }
+    }
+
+    fn occupy(&mut self, slot: usize, hash: u64, number: u32) {
+        self.slots[slot] = number;
+        let bit = hash as usize & (self.filter.len() * 64 - 1);
+        self.filter[bit / 64] |= 1 << (bit % 64);
     }
 
     #[inline(always)]
@@ -49,10 +70,11 @@ impl<const W: usize> Values<W> {
             match self.slots[slot] {
                 EMPTY => {
                     let number = self.values.len() as u32;
-                    self.slots[slot] = number;
                     self.values.push(*value);
-                    let bit = hash as usize & (self.filter.len() * 64 - 1);
-                    self.filter[bit / 64] |= 1 << (bit % 64);
+                    self.occupy(slot, hash, number);
+                    if self.values.len() * 2 > self.slots.len() {
+                        self.make_room(self.slots.len());
+                    }
                     return number;
                 }
                 number if self.values[number as usize] == *value => return number,
@@ -64,10 +86,17 @@ impl<const W: usize> Values<W> {
     #[inline(always)]
     pub fn find(&self, value: &[u64; W]) -> Option<u32> {
         let hash = self.hash(value);
+        if self.may_hold(hash) { self.look_up(value, hash) } else { None }
+    }
+
+    #[inline(always)]
+    fn may_hold(&self, hash: u64) -> bool {
         let bit = hash as usize & (self.filter.len() * 64 - 1);
-        if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
-            return None;
-        }
+        self.filter[bit / 64] >> (bit % 64) & 1 == 1
+    }
+
+    #[inline(always)]
+    fn look_up(&self, value: &[u64; W], hash: u64) -> Option<u32> {
         let last = self.slots.len() - 1;
         let mut slot = (hash >> 20) as usize & last;
         loop {
@@ -75,6 +104,27 @@ impl<const W: usize> Values<W> {
                 EMPTY => return None,
                 number if self.values[number as usize] == *value => return Some(number),
                 _ => slot = (slot + 1) & last,
+            }
+        }
+    }
+
+    /// The value and the place of each of `rows` that is here.
+    ///
+    /// First all that may be here are told without a branch, then they are looked up one after
+    /// the other: so a guess that goes wrong never waits for memory.
+    fn places(&self, rows: &[[u64; W]], start: usize, found: &mut Vec<[u32; 2]>) {
+        let mut likely = [(0, 0); BATCH];
+        for (batch, rows) in rows.chunks(BATCH).enumerate() {
+            let mut count = 0;
+            for (index, row) in rows.iter().enumerate() {
+                let hash = self.hash(row);
+                likely[count] = (hash, index);
+                count += usize::from(self.may_hold(hash));
+            }
+            for &(hash, index) in &likely[..count] {
+                if let Some(value) = self.look_up(&rows[index], hash) {
+                    found.push([value, (start + batch * BATCH + index) as u32]);
+                }
             }
         }
     }
@@ -92,14 +142,14 @@ impl<const W: usize> Values<W> {
             rows.chunks(size).enumerate().map(|(chunk, rows)| (chunk * size, rows)).collect();
         let found = each(chunks, |(start, chunk)| {
             let mut found = Vec::new();
-            for (index, row) in chunk.iter().enumerate() {
-                if index % (1 << 20) == 0 && cancel.is_set() {
+            for (batch, rows) in chunk.chunks(1 << 20).enumerate() {
+                if cancel.is_set() {
                     break;
                 }
-                if let Some(value) = self.find(row) {
-                    let at = start + index;
-                    found.push([value, numbers.map_or(at as u32, |numbers| numbers[at])]);
-                }
+                self.places(rows, start + (batch << 20), &mut found);
+            }
+            if let Some(numbers) = numbers {
+                found.iter_mut().for_each(|[_, row]| *row = numbers[*row as usize]);
             }
             found
         });
@@ -141,28 +191,30 @@ pub struct Pair {
     pub distance: u32,
 }
 
-/// Numbered pairs of values, each once.
+/// Numbered pairs of values, each once. Only pairs with a repeated value may be there more than once.
 pub fn numbered<const W: usize>(pairs: &[[[u64; W]; 2]], repeated: &[[u64; W]]) -> (Values<W>, Vec<[u32; 3]>) {
     let mut values = Values::with_room(pairs.len() * 2 + repeated.len());
-    let mut numbered: Vec<[u32; 3]> = pairs
-        .iter()
-        .map(|[one, two]| {
-            let (a, b) = (values.number(one), values.number(two));
-            [a.min(b), a.max(b), distance(one, two)]
-        })
-        .collect();
     for value in repeated {
         values.number(value);
     }
-    numbered.sort_unstable();
-    numbered.dedup();
+    let many = values.values.len() as u32;
+    let (mut unsure, mut numbered) = (Vec::new(), Vec::with_capacity(pairs.len()));
+    for [one, two] in pairs {
+        let (a, b) = (values.number(one), values.number(two));
+        let pair = [a.min(b), a.max(b), distance(one, two)];
+        if pair[0] < many { unsure.push(pair) } else { numbered.push(pair) }
+    }
+    unsure.sort_unstable();
+    unsure.dedup();
+    numbered.append(&mut unsure);
     (values, numbered)
 }
 
-/// Sort pairs by left, then right, sharing the work.
+/// Sort pairs, each of which is there once, by left, then right, sharing the work.
 pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
-    if threads == 1 || pairs.len() < 1 << 16 {
-        pairs.sort_unstable();
+    let place = |pair: &Pair| u64::from(pair.left) << 32 | u64::from(pair.right);
+    if threads == 1 || pairs.len() < 1 << 13 {
+        pairs.sort_unstable_by_key(place);
         return pairs;
     }
     // Cut at sampled values, sort the pieces side by side.
@@ -182,7 +234,7 @@ pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
         groups.push(parts.by_ref().take(size).collect());
     }
     let sorted = each(groups, |mut group| {
-        group.iter_mut().for_each(|part| part.sort_unstable());
+        group.iter_mut().for_each(|part| part.sort_unstable_by_key(place));
         group
     });
     sorted.into_iter().flatten().flatten().collect()
@@ -194,7 +246,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_value_come_in_order() {
-        let (values, pairs) = numbered(&[[[5u64], [7]], [[7], [5]]], &[[9]]);
+        let (values, pairs) = numbered(&[[[5u64], [7]], [[7], [5]]], &[[5], [9]]);
         assert_eq!(pairs.len(), 1);
         let rows = values.rows(&[[9], [5], [1], [9], [7], [5]], None, 2, &Cancel::new()).unwrap();
         let of = |value| rows.of(values.find(&[value]).unwrap()).to_vec();

@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use super::interrupt::interruptible;
 use super::{InvalidValue, LimitReached};
-use crate::cluster;
+use crate::cluster::{self, Stars};
 use crate::join::{Job, Stop, cross_join, self_join};
 use crate::parallel::{Cancel, thread_count};
 use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
@@ -248,7 +248,13 @@ impl Ask {
 
 type PairArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
 
-type StarArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
+type GroupArrays<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u16>>,
+);
 
 /// Work on fewer words than this ends before anyone could press a key.
 const QUICK: usize = 30_000;
@@ -367,13 +373,13 @@ fn groups<'py>(
     radius: u32,
     threads: Option<usize>,
     plan: Option<&str>,
-) -> PyResult<StarArrays<'py>> {
+) -> PyResult<GroupArrays<'py>> {
     let (count, width) = (words.shape()[0], words.shape()[1]);
     let force = force_of(plan)?;
     let threads = thread_count(threads);
     let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let order = order.as_ref().map(|order| order.as_slice()).transpose()?;
-    let (center, distance) = answered(py, words.len() > QUICK, |cancel| {
+    let groups = answered(py, words.len() > QUICK, |cancel| {
         with_words!(width, W => {
             let mut padded = Vec::new();
             let numbers = rows_of::<W>(words, width, valid, &mut padded);
@@ -394,18 +400,23 @@ fn groups<'py>(
             let job = Job::new(radius, threads, cancel);
             let stars = cluster::stars(rows, &all_bits(bits, W), own.as_deref(), force, &job)?;
             let Some(numbers) = numbers else {
-                return Ok((stars.center, stars.distance.iter().map(|&far| far as u16).collect()));
+                return Ok(stars.listed(order));
             };
-            let mut center: Vec<u32> = (0..count as u32).collect();
-            let mut distance = vec![0u16; count];
+            let mut all = Stars { center: (0..count as u32).collect(), distance: vec![0; count] };
             for (at, &row) in numbers.iter().enumerate() {
-                center[row as usize] = numbers[stars.center[at] as usize];
-                distance[row as usize] = stars.distance[at] as u16;
+                all.center[row as usize] = numbers[stars.center[at] as usize];
+                all.distance[row as usize] = stars.distance[at];
             }
-            Ok((center, distance))
+            Ok(all.listed(order))
         })
     })?;
-    Ok((center.into_pyarray(py), distance.into_pyarray(py)))
+    Ok((
+        groups.label.into_pyarray(py),
+        groups.centers.into_pyarray(py),
+        groups.member.into_pyarray(py),
+        groups.center.into_pyarray(py),
+        groups.distance.into_pyarray(py),
+    ))
 }
 
 #[pyfunction]
