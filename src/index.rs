@@ -57,6 +57,14 @@ pub struct Store<const W: usize> {
 /// What one thread found: hits not yet looked at, hits, and which of them belong to which task.
 type Answers = (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>);
 
+/// A query that looks at one bucket of a table.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    query: u32,
+    table: u32,
+    bucket: u32,
+}
+
 const MOST_TABLES: usize = 4;
 const LIVE_LEAST: usize = 2048;
 const LIVE_MOST: usize = 16384;
@@ -161,52 +169,74 @@ impl<const W: usize> Segment<W> {
             }
             return;
         }
-        for (number, table) in self.tables.iter().enumerate() {
-            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
-            let bounds = table.bounds.slice();
-            let mut flight = [(0u32, 0u32); FLIGHT];
-            let mut count = 0;
-            let mut land = |flight: &[(u32, u32)]| {
-                for &(_, key) in flight {
-                    prefetch(planes[0], bounds[key as usize] as usize);
-                    prefetch(planes[0], bounds[key as usize] as usize + 8);
-                }
-                for &(query, key) in flight {
-                    let columns = bounds[key as usize] as usize..bounds[key as usize + 1] as usize;
-                    if columns.is_empty() {
-                        continue;
-                    }
-                    let at = query as usize;
-                    pairs_between(queries, at..at + 1, &planes, columns, radius, found);
-                    if found.is_empty() {
-                        continue;
-                    }
-                    let asked = row(queries, at);
-                    for [_, index] in found.drain(..) {
-                        let value = row(&planes, index as usize);
-                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
-                            continue;
-                        }
-                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
-                        hits(query, self.entries.slice()[place as usize], distance(&asked, &value));
-                    }
-                }
-            };
-            for query in range.clone() {
-                let key = table.key.of(&row(queries, query));
+        // Equal fingerprints meet in every table.
+        let tables = if radius == 0 { &self.tables[..1] } else { &self.tables[..] };
+        let mut flight = [Look::default(); FLIGHT];
+        let mut count = 0;
+        for query in range {
+            let asked = row(queries, query);
+            for (number, table) in tables.iter().enumerate() {
+                let key = table.key.of(&asked);
                 for flip in &table.flips {
-                    let key = key ^ flip;
-                    prefetch(bounds, key as usize);
-                    flight[count] = (query as u32, key);
+                    let bucket = key ^ flip;
+                    prefetch(table.bounds.slice(), bucket as usize);
+                    flight[count] = Look { query: query as u32, table: number as u32, bucket };
                     count += 1;
                     if count == FLIGHT {
-                        land(&flight);
+                        self.land(&flight, queries, radius, found, hits);
                         count = 0;
                     }
                 }
             }
-            land(&flight[..count]);
         }
+        self.land(&flight[..count], queries, radius, found, hits);
+    }
+
+    /// Compare queries with the buckets they look at, whose bounds are on their way.
+    fn land(
+        &self,
+        flight: &[Look],
+        queries: &Planes<'_, W>,
+        radius: u32,
+        found: &mut Vec<[u32; 2]>,
+        hits: &mut impl FnMut(u32, u32, u32),
+    ) {
+        for look in flight {
+            let (planes, columns) = self.bucket(look.table as usize, look.bucket);
+            prefetch(planes[0], columns.start);
+            prefetch(planes[0], columns.start + 8);
+            let places = if look.table == 0 { &self.entries } else { &self.tables[look.table as usize].places };
+            prefetch(places.slice(), columns.start);
+        }
+        for look in flight {
+            let (number, at) = (look.table as usize, look.query as usize);
+            let (planes, columns) = self.bucket(number, look.bucket);
+            if columns.is_empty() {
+                continue;
+            }
+            pairs_between(queries, at..at + 1, &planes, columns, radius, found);
+            if found.is_empty() {
+                continue;
+            }
+            let asked = row(queries, at);
+            for [_, index] in found.drain(..) {
+                let value = row(&planes, index as usize);
+                if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
+                    continue;
+                }
+                let place = if number == 0 { index } else { self.tables[number].places.slice()[index as usize] };
+                hits(look.query, self.entries.slice()[place as usize], distance(&asked, &value));
+            }
+        }
+    }
+
+    /// The fingerprints of a table, and which of them have a key.
+    #[inline(always)]
+    fn bucket(&self, number: usize, key: u32) -> (Planes<'_, W>, Range<usize>) {
+        let table = &self.tables[number];
+        let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
+        let bounds = table.bounds.slice();
+        (planes, bounds[key as usize] as usize..bounds[key as usize + 1] as usize)
     }
 
     /// As `search`, for many queries: they are sorted by key, so that all that look at a bucket do
@@ -326,8 +356,9 @@ impl<const W: usize> Store<W> {
         self.live[0].len()
     }
 
+    #[inline(always)]
     fn is_dead(&self, entry: u32) -> bool {
-        self.dead[entry as usize / 64] >> (entry % 64) & 1 == 1
+        self.dead_count > 0 && self.dead[entry as usize / 64] >> (entry % 64) & 1 == 1
     }
 
     /// Add rows; they get the next entry numbers.
@@ -445,11 +476,11 @@ impl<const W: usize> Store<W> {
         radius: u32,
         batch: usize,
         found: &mut Vec<[u32; 2]>,
-        hits: &mut Vec<Hit>,
+        hit: &mut impl FnMut(u32, u32, u32),
     ) {
         let mut keep = |query: u32, entry: u32, distance: u32| {
             if !self.is_dead(entry) {
-                hits.push(Hit { query, distance, entry });
+                hit(query, entry, distance);
             }
         };
         for segment in self.segments.iter().filter(|segment| !segment.prefers_sorted(batch)) {
@@ -463,11 +494,18 @@ impl<const W: usize> Store<W> {
         }
     }
 
-    /// All entries within the radius of one fingerprint, in no order.
-    pub fn search_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
+    /// Call `hit` with each entry within the radius of one fingerprint and its distance, in no order.
+    pub fn search_one(&self, query: &[u64; W], radius: u32, found: &mut Vec<[u32; 2]>, hit: &mut impl FnMut(u32, u32)) {
         let planes: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
-        let (mut found, mut hits) = (Vec::new(), Vec::new());
-        self.search_range(&planes, 0..1, radius, 1, &mut found, &mut hits);
+        self.search_range(&planes, 0..1, radius, 1, found, &mut |_, entry, distance| hit(entry, distance));
+    }
+
+    /// All entries within the radius of one fingerprint, in no order.
+    pub fn hits_of_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        self.search_one(query, radius, &mut Vec::new(), &mut |entry, distance| {
+            hits.push(Hit { query: 0, distance, entry });
+        });
         hits
     }
 
@@ -494,7 +532,9 @@ impl<const W: usize> Store<W> {
                     if cancel.is_set() {
                         return;
                     }
-                    self.search_range(&planes, small..(small + 64).min(range.end), radius, batch, found, hits);
+                    let small = small..(small + 64).min(range.end);
+                    let mut keep = |query, entry, distance| hits.push(Hit { query, distance, entry });
+                    self.search_range(&planes, small, radius, batch, found, &mut keep);
                 }
                 hits[first..].sort_unstable();
                 parts.push((task, first..hits.len()));
@@ -522,7 +562,7 @@ impl<const W: usize> Store<W> {
         if count == 0 || self.len() == 0 {
             return Vec::new();
         }
-        let near = self.search_one(query, self.radius);
+        let near = self.hits_of_one(query, self.radius);
         if near.len() >= count {
             return near;
         }
@@ -547,7 +587,7 @@ impl<const W: usize> Store<W> {
         hits
     }
 
-    fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
+    pub fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
         for segment in &self.segments {
             let planes = views::<W>(&segment.planes);
             for (place, &entry) in segment.entries.slice().iter().enumerate() {
@@ -620,7 +660,7 @@ mod tests {
         // So many that they are sorted by key; every answer as if it were asked alone.
         let many = store.search(&rows, radius, 2, &Cancel::new()).unwrap();
         for query in (0..rows.len()).step_by(501) {
-            let mut alone = store.search_one(&rows[query], radius);
+            let mut alone = store.hits_of_one(&rows[query], radius);
             alone.iter_mut().for_each(|hit| hit.query = query as u32);
             alone.sort_unstable();
             let own: Vec<Hit> = many.iter().copied().filter(|hit| hit.query == query as u32).collect();
