@@ -7,6 +7,7 @@
 //! fingerprints; the others name their places in it. A removed entry is only marked; what is
 //! marked goes when its segment is merged.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::column::{Column, prefetch};
@@ -40,6 +41,14 @@ pub struct Segment<const W: usize> {
     pub planes: Vec<Column<u64>>,
     pub entries: Column<u32>,
     pub tables: Vec<Table<W>>,
+}
+
+/// What a segment is built for, and on how many threads.
+#[derive(Clone, Copy)]
+struct Shape {
+    bits: usize,
+    radius: u32,
+    threads: usize,
 }
 
 pub struct Store<const W: usize> {
@@ -113,35 +122,41 @@ fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
     std::array::from_fn(|word| planes[word].slice())
 }
 
-fn gathered<const W: usize>(rows: &[[u64; W]], order: &[u32]) -> Vec<Column<u64>> {
-    (0..W).map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect())).collect()
-}
-
 impl<const W: usize> Segment<W> {
-    fn build(rows: Vec<[u64; W]>, entries: Vec<u32>, bits: usize, radius: u32, threads: usize) -> Segment<W> {
+    /// Of rows and their entry numbers, which count on from the first unless they are listed.
+    fn build(rows: Cow<'_, [[u64; W]]>, first: u32, listed: Option<Vec<u32>>, shape: Shape) -> Segment<W> {
+        let Shape { bits, radius, threads } = shape;
         let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
         let probes = probes(&sample, rows.len(), W, radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
-        let Some(first) = tables.first_mut() else {
-            let order: Vec<u32> = (0..rows.len() as u32).collect();
-            return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
+        let Some(table) = tables.first_mut() else {
+            let planes = (0..W).map(|word| Column::Owned(rows.iter().map(|row| row[word]).collect())).collect();
+            let entries = listed.unwrap_or_else(|| (first..first + rows.len() as u32).collect());
+            return Segment { planes, entries: Column::Owned(entries), tables };
         };
         let mut moved = Vec::new();
-        let Sorted { bounds, planes, order } = by_key(&first.key, &rows, threads, &mut moved);
+        let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut moved);
         drop(rows);
-        first.bounds = Column::Owned(bounds);
-        let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
-        drop(order);
-        let sorted: Vec<[u64; W]> =
-            (0..planes[0].len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
+        table.bounds = Column::Owned(bounds);
+        match listed {
+            Some(listed) => order.iter_mut().for_each(|row| *row = listed[*row as usize]),
+            None => order.iter_mut().for_each(|row| *row += first),
+        }
+        let joined: Vec<[u64; W]>;
+        let sorted = if W == 1 {
+            planes[0].as_chunks().0
+        } else {
+            joined = (0..order.len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
+            &joined
+        };
         for table in &mut tables[1..] {
-            let Sorted { bounds, planes, order } = by_key(&table.key, &sorted, threads, &mut moved);
+            let Sorted { bounds, planes, order } = by_key(&table.key, sorted, threads, &mut moved);
             table.bounds = Column::Owned(bounds);
             table.planes = planes.into_iter().map(Column::Owned).collect();
             table.places = Column::Owned(order);
         }
         let planes = planes.into_iter().map(Column::Owned).collect();
-        Segment { planes, entries, tables }
+        Segment { planes, entries: Column::Owned(order), tables }
     }
 
     pub fn len(&self) -> usize {
@@ -396,33 +411,32 @@ impl<const W: usize> Store<W> {
             first -= 1;
             merged += self.segments[first].len();
         }
-        let mut rows = Vec::with_capacity(merged);
-        let mut entries = Vec::with_capacity(merged);
-        for segment in self.segments.drain(first..) {
-            let planes = views::<W>(&segment.planes);
-            for (place, &entry) in segment.entries.slice().iter().enumerate() {
-                if self.dead[entry as usize / 64] >> (entry % 64) & 1 == 0 {
-                    rows.push(row(&planes, place));
-                    entries.push(entry);
-                }
-            }
-        }
-        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
-        for place in 0..self.live_len() {
-            let entry = self.live_first + place as u32;
-            if !self.is_dead(entry) {
-                rows.push(row(&live, place));
-                entries.push(entry);
-            }
-        }
-        self.live = vec![Vec::new(); W];
-        rows.extend_from_slice(new);
-        entries.extend(self.entries..self.entries + new.len() as u32);
+        let shape = Shape { bits: self.bits, radius: self.radius, threads };
+        let start = self.entries;
         self.entries += new.len() as u32;
         self.dead.resize((self.entries as usize).div_ceil(64), 0);
+        if merged == new.len() {
+            self.live_first = self.entries;
+            self.segments.push(Segment::build(Cow::Borrowed(new), start, None, shape));
+            return;
+        }
+        let mut rows = Vec::with_capacity(merged);
+        let mut entries = Vec::with_capacity(merged);
+        let mut keep = |entry: u32, row: &[u64; W]| {
+            rows.push(*row);
+            entries.push(entry);
+        };
+        for segment in &self.segments[first..] {
+            self.living_of(segment, &mut keep);
+        }
+        self.living(&mut keep);
+        self.segments.truncate(first);
+        self.live = vec![Vec::new(); W];
         self.live_first = self.entries;
+        rows.extend_from_slice(new);
+        entries.extend(start..self.entries);
         if !rows.is_empty() {
-            self.segments.push(Segment::build(rows, entries, self.bits, self.radius, threads));
+            self.segments.push(Segment::build(Cow::Owned(rows), 0, Some(entries), shape));
         }
     }
 
@@ -443,21 +457,7 @@ impl<const W: usize> Store<W> {
     /// All living rows with their entry numbers, by entry.
     pub fn rows(&self) -> Vec<(u32, [u64; W])> {
         let mut all = Vec::with_capacity(self.len());
-        for segment in &self.segments {
-            let planes = views::<W>(&segment.planes);
-            for (place, &entry) in segment.entries.slice().iter().enumerate() {
-                if !self.is_dead(entry) {
-                    all.push((entry, row(&planes, place)));
-                }
-            }
-        }
-        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
-        for place in 0..self.live_len() {
-            let entry = self.live_first + place as u32;
-            if !self.is_dead(entry) {
-                all.push((entry, row(&live, place)));
-            }
-        }
+        self.each_living(&mut |entry, row| all.push((entry, *row)));
         all.sort_unstable_by_key(|known| known.0);
         all
     }
@@ -465,8 +465,8 @@ impl<const W: usize> Store<W> {
     /// One segment with the living rows, their entries numbered anew in order.
     pub fn compacted(&self, threads: usize) -> Segment<W> {
         let rows: Vec<[u64; W]> = self.rows().into_iter().map(|known| known.1).collect();
-        let entries = (0..rows.len() as u32).collect();
-        Segment::build(rows, entries, self.bits, self.radius, threads)
+        let shape = Shape { bits: self.bits, radius: self.radius, threads };
+        Segment::build(Cow::Owned(rows), 0, None, shape)
     }
 
     fn search_range(
@@ -589,16 +589,25 @@ impl<const W: usize> Store<W> {
 
     pub fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
         for segment in &self.segments {
-            let planes = views::<W>(&segment.planes);
-            for (place, &entry) in segment.entries.slice().iter().enumerate() {
-                if !self.is_dead(entry) {
-                    work(entry, &row(&planes, place));
-                }
+            self.living_of(segment, work);
+        }
+        self.living(work);
+    }
+
+    /// What lives in a segment.
+    fn living_of(&self, segment: &Segment<W>, work: &mut impl FnMut(u32, &[u64; W])) {
+        let planes = views::<W>(&segment.planes);
+        for (place, &entry) in segment.entries.slice().iter().enumerate() {
+            if !self.is_dead(entry) {
+                work(entry, &row(&planes, place));
             }
         }
+    }
+
+    /// What lives in the live part.
+    fn living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
         let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
-        for place in 0..self.live_len() {
-            let entry = self.live_first + place as u32;
+        for (place, entry) in (0..self.live_len()).zip(self.live_first..) {
             if !self.is_dead(entry) {
                 work(entry, &row(&live, place));
             }
