@@ -13,7 +13,7 @@ use std::ops::Range;
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
-use crate::parallel::{Cancel, Cancelled, share};
+use crate::parallel::{Cancel, Cancelled, each, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
 use crate::sorting::{Sorted, by_key};
 
@@ -62,9 +62,6 @@ pub struct Store<const W: usize> {
     dead: Vec<u64>,
     dead_count: usize,
 }
-
-/// What one thread found: hits not yet looked at, hits, and which of them belong to which task.
-type Answers = (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>);
 
 /// A query that looks at one bucket of a table.
 #[derive(Clone, Copy, Default)]
@@ -263,9 +260,9 @@ impl<const W: usize> Segment<W> {
         threads: usize,
         cancel: &Cancel,
         keep: &(impl Fn(u32) -> bool + Sync),
-    ) -> Vec<Hit> {
+        all: &mut Vec<Vec<Hit>>,
+    ) {
         const KEYS: usize = 1024;
-        let mut all = Vec::new();
         let mut moved = Vec::new();
         for (number, table) in self.tables.iter().enumerate() {
             let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
@@ -304,9 +301,8 @@ impl<const W: usize> Segment<W> {
                     }
                 }
             });
-            all.extend(workers.into_iter().flat_map(|worker| worker.1));
+            all.extend(workers.into_iter().map(|worker| worker.1));
         }
-        all
     }
 
     /// Whether so many queries are better sorted first.
@@ -519,42 +515,28 @@ impl<const W: usize> Store<W> {
     ) -> Result<Vec<Hit>, Cancelled> {
         const SHARE: usize = 1024;
         let batch = queries.len();
-        let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
-        let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
-        let workers = share(
-            threads,
-            queries.len().div_ceil(SHARE),
-            Answers::default,
-            |(found, hits, parts): &mut Answers, task| {
-                let first = hits.len();
-                let range = task * SHARE..((task + 1) * SHARE).min(queries.len());
-                for small in range.clone().step_by(64) {
+        let mut together = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
+            segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry), &mut together);
+        }
+        if self.live_len() > 0 || self.segments.iter().any(|segment| !segment.prefers_sorted(batch)) {
+            let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
+            let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
+            let workers = share(threads, batch.div_ceil(SHARE), Default::default, |state, task| {
+                let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
+                for small in (task * SHARE..((task + 1) * SHARE).min(batch)).step_by(64) {
                     if cancel.is_set() {
                         return;
                     }
-                    let small = small..(small + 64).min(range.end);
+                    let small = small..(small + 64).min(batch);
                     let mut keep = |query, entry, distance| hits.push(Hit { query, distance, entry });
                     self.search_range(&planes, small, radius, batch, found, &mut keep);
                 }
-                hits[first..].sort_unstable();
-                parts.push((task, first..hits.len()));
-            },
-        );
-        let mut together = Vec::new();
-        for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
-            together.extend(segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry)));
+            });
+            together.extend(workers.into_iter().map(|worker| worker.1));
         }
         cancel.check()?;
-        if !together.is_empty() {
-            together.extend(workers.into_iter().flat_map(|worker| worker.1));
-            return Ok(by_query(together, queries.len()));
-        }
-        let mut order: Vec<(usize, &[Hit])> = workers
-            .iter()
-            .flat_map(|(_, hits, parts)| parts.iter().map(|(task, range)| (*task, &hits[range.clone()])))
-            .collect();
-        order.sort_unstable_by_key(|part| part.0);
-        Ok(order.into_iter().flat_map(|part| part.1.iter().copied()).collect())
+        Ok(by_query(&together, batch, threads))
     }
 
     /// At least the `count` nearest entries of one fingerprint, with all that tie with the last.
@@ -615,27 +597,44 @@ impl<const W: usize> Store<W> {
     }
 }
 
-/// Hits in order of query, distance, entry. Most queries have few, so they are counted into place.
-fn by_query(hits: Vec<Hit>, queries: usize) -> Vec<Hit> {
-    let mut starts = vec![0usize; queries + 1];
-    for hit in &hits {
-        starts[hit.query as usize + 1] += 1;
-    }
-    for query in 0..queries {
-        starts[query + 1] += starts[query];
-    }
-    let mut next = starts.clone();
-    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; hits.len()];
-    for hit in hits {
-        let place = &mut next[hit.query as usize];
-        ordered[*place] = hit;
-        *place += 1;
-    }
-    for query in 0..queries {
-        if starts[query + 1] - starts[query] > 1 {
-            ordered[starts[query]..starts[query + 1]].sort_unstable();
+/// Hits in order of query, distance, entry. Most queries have few, so they are counted into place,
+/// by each thread for a run of queries.
+fn by_query(parts: &[Vec<Hit>], queries: usize, threads: usize) -> Vec<Hit> {
+    let size = queries.div_ceil(threads).max(4096);
+    let runs: Vec<Range<usize>> = (0..queries).step_by(size).map(|start| start..(start + size).min(queries)).collect();
+    let of = |run: &Range<usize>| {
+        let run = run.clone();
+        parts.iter().flatten().filter(move |hit| run.contains(&(hit.query as usize)))
+    };
+    // Counts stand two places on: places are then counted up where the ends of the queries will stand.
+    let starts: Vec<Vec<usize>> = each(runs.clone(), |run| {
+        let mut starts = vec![0; run.len() + 2];
+        of(&run).for_each(|hit| starts[hit.query as usize - run.start + 2] += 1);
+        for query in 0..run.len() {
+            starts[query + 2] += starts[query + 1];
         }
+        starts
+    });
+    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; parts.iter().map(Vec::len).sum()];
+    let mut rest = &mut ordered[..];
+    let mut inputs = Vec::new();
+    for (run, starts) in runs.into_iter().zip(starts) {
+        let (own, more) = std::mem::take(&mut rest).split_at_mut(starts[run.len() + 1]);
+        inputs.push((run, starts, own));
+        rest = more;
     }
+    each(inputs, |(run, mut starts, own)| {
+        for hit in of(&run) {
+            let place = &mut starts[hit.query as usize - run.start + 1];
+            own[*place] = *hit;
+            *place += 1;
+        }
+        for bounds in starts[..=run.len()].windows(2) {
+            if bounds[1] - bounds[0] > 1 {
+                own[bounds[0]..bounds[1]].sort_unstable();
+            }
+        }
+    });
     ordered
 }
 
