@@ -191,6 +191,14 @@ class HammingIndex:
     @staticmethod
     def load(path: str) -> tuple[HammingIndex, str]: ...
 
+class SimhashValue:
+    """A value and its bits: a base of `Simhash`, for objects that are small."""
+
+    value: int
+    f: int
+    _options: Any
+    def __init__(self, *arguments: Any, **options: Any) -> None: ...
+
 class StreamIndex:
     """Named fingerprints that come, go and are asked for one by one: a base of `SimhashIndex`."""
 

@@ -139,6 +139,21 @@ def test_an_index_can_be_pickled_and_copied() -> None:
         assert (other.f, other.k, other.offsets) == (64, 1, [0, 32])
 
 
+def test_a_simhash_can_be_pickled_and_copied_and_its_options_set() -> None:
+    class Named(Simhash):
+        name = "none"
+
+    named = Named("Good job", f=128, reg=r"\w")
+    named.name = "mine"
+    assert (copy.deepcopy(named), copy.copy(named).reg, copy.copy(named).name) == (named, r"\w", "mine")
+    for one in (Simhash(5), Simhash(1 << 90, f=128), Simhash(-1), Simhash([("a", 2)], hashfunc=md5)):
+        other = pickle.loads(pickle.dumps(one))
+        assert (other, other.f, other.f_bytes, other.hashfunc) == (one, one.f, one.f // 8, one.hashfunc)
+    one.hashfunc = None
+    one.build_by_features(["aaa", "bbb"])
+    assert one.value == 57087923692560392
+
+
 def test_an_index_of_ones_own_may_take_other_arguments() -> None:
     class Numbered(SimhashIndex):
         def __init__(self, *values: int, radius: int) -> None:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from neardup.errors import InvalidType, InvalidValue
 from neardup.features import WEIGHTS, ballots
 from neardup.features.shingles import char_shingles
 from neardup.fingerprints import Fingerprints
-from neardup.index import StreamIndex, check_shape
+from neardup.index import SimhashValue, StreamIndex, check_shape
 from neardup.schemes import Scheme, scheme
 
 __all__ = ["Simhash", "SimhashIndex", "simhashes", "values"]
@@ -52,7 +52,30 @@ def _scheme(f: int, version: str) -> Scheme:
     return scheme(name, bits=f)
 
 
-class Simhash:
+class _Options(NamedTuple):
+    """What a `Simhash` was made with; nearly all of them share one."""
+
+    reg: str | re.Pattern[str] = REG
+    hashfunc: HashFunction | None = None
+    log: logging.Logger | None = None
+    version: str = "2.1.2"
+    hashfunc_returns_int: bool = False
+
+
+PLAIN: Final = _Options()
+
+
+def _option(name: str) -> Any:
+    def get(self: Simhash) -> Any:
+        return getattr(self._options, name)
+
+    def put(self: Simhash, value: Any) -> None:
+        self._options = self._options._replace(**{name: value})
+
+    return property(get, put)
+
+
+class Simhash(SimhashValue):
     """The fingerprint of a text, of tokens, of (token, weight) pairs, of a dict; or one that is known.
 
     >>> Simhash("Good job").distance(Simhash("Good job, Ray"))
@@ -62,7 +85,9 @@ class Simhash:
     large_weight_cutoff = 50
     batch_size = 200
 
-    __slots__ = ("f", "f_bytes", "hashfunc", "hashfunc_returns_int", "log", "reg", "value", "version")
+    __slots__ = ()
+
+    reg, hashfunc, log, version, hashfunc_returns_int = map(_option, _Options._fields)
 
     def __init__(
         self,
@@ -75,18 +100,18 @@ class Simhash:
         version: str = "2.1.2",
     ) -> None:
         self.f = f
-        self.f_bytes = f // 8
-        self.reg = reg
-        self.hashfunc = hashfunc
-        self.log = log
-        self.version = version
-        self.value: int
         if f % 8 and hashfunc is None:
             _scheme(f, version)  # says what is wrong
         elif f % 8:
             raise InvalidValue("f must be a multiple of 8")
-        self.hashfunc_returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
-        if isinstance(value, str):
+        if reg is REG and hashfunc is None and log is None and version == PLAIN.version:
+            self._options = PLAIN
+        else:
+            returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
+            self._options = _Options(reg, hashfunc, log, version, returns_int)
+        if type(value) is int:
+            self.value = value
+        elif isinstance(value, str):
             self.build_by_text(value)
         elif isinstance(value, Simhash):
             self.value = value.value
@@ -96,6 +121,11 @@ class Simhash:
             self.value = value  # type: ignore[assignment]
         else:
             raise InvalidType(f"Bad parameter with type {type(value)}")
+
+    @property
+    def f_bytes(self) -> int:
+        """Its bytes."""
+        return self.f // 8
 
     def build_by_text(self, content: str) -> None:
         """Set the value to the fingerprint of a text."""
@@ -122,7 +152,7 @@ class Simhash:
 
     def _digest(self, token: str) -> bytes:
         assert self.hashfunc is not None
-        hash = self.hashfunc(token.encode("utf-8"))
+        hash: bytes | int = self.hashfunc(token.encode("utf-8"))
         if isinstance(hash, int):
             return (hash & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
         return hash
@@ -140,6 +170,15 @@ class Simhash:
 
     def __repr__(self) -> str:
         return f"Simhash({self.value}, f={self.f})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.value, self.f, tuple(self._options), getattr(self, "__dict__", {})
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.value, self.f, options, own = state
+        self._options = _Options(*options)
+        if own:
+            self.__dict__.update(own)
 
 
 def _known(value: int | None) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
+from neardup._native import SimhashValue as SimhashValue
 from neardup._native import StreamIndex as StreamIndex
 from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown

@@ -1,4 +1,4 @@
-//! Python's view of a stream index: the native part of `neardup.compat.simhash.SimhashIndex`.
+//! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,17 +8,75 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyAssertionError, PyOverflowError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
 use super::{InvalidValue, LimitReached};
 use crate::index_stream::{Stream, Wide, stream};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SimhashValue>()?;
     module.add_class::<StreamIndex>()
 }
 
 /// So many entries are taken up without the interpreter, that other threads may go on.
 const MANY: usize = 1 << 16;
+
+/// The native part of `neardup.compat.simhash.Simhash`: its value lies in the object, where a question
+/// finds it at once.
+#[pyclass(subclass, module = "neardup._native")]
+#[derive(Default)]
+struct SimhashValue {
+    word: u64,
+    /// The value where it is no `int` of up to 64 bits.
+    other: Option<Py<PyAny>>,
+    f: usize,
+    _options: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl SimhashValue {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> SimhashValue {
+        SimhashValue::default()
+    }
+
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.other {
+            Some(value) => Ok(value.bind(py).clone()),
+            None => Ok(self.word.into_pyobject(py)?.into_any()),
+        }
+    }
+
+    #[setter]
+    fn set_value(&mut self, value: &Bound<'_, PyAny>) {
+        let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
+        self.other = if word.is_none() { Some(value.clone().unbind()) } else { None };
+        self.word = word.unwrap_or(0);
+    }
+
+    #[getter]
+    fn f(&self) -> usize {
+        self.f
+    }
+
+    #[setter]
+    fn set_f(&mut self, f: usize) {
+        self.f = f;
+    }
+
+    #[getter]
+    fn _options<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self._options.as_ref().map(|options| options.bind(py).clone())
+    }
+
+    #[setter]
+    #[allow(non_snake_case)]
+    fn set__options(&mut self, options: Bound<'_, PyAny>) {
+        self._options = Some(options.unbind());
+    }
+}
 
 /// Named fingerprints that are asked for one by one. `_start` gives it its shape.
 #[pyclass(frozen, subclass, module = "neardup._native")]
@@ -27,11 +85,19 @@ struct StreamIndex {
     stream: Mutex<Box<dyn Stream>>,
 }
 
+/// The lowest bits of a word.
+#[inline(always)]
+fn lowest(word: u64, bits: usize) -> Wide {
+    let mut wide = [0; 16];
+    wide[0] = if bits < 64 { word & ((1 << bits) - 1) } else { word };
+    wide
+}
+
 /// The lowest bits of an integer.
 fn wide(value: &Bound<'_, PyAny>, bits: usize) -> PyResult<Wide> {
     let mut wide = [0; 16];
-    match value.extract::<u64>() {
-        Ok(word) => wide[0] = if bits < 64 { word & ((1 << bits) - 1) } else { word },
+    match value.extract() {
+        Ok(word) => return Ok(lowest(word, bits)),
         Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => return Err(error),
         Err(_) => {
             let ones = 1u8.into_pyobject(value.py())?.lshift(bits)?.sub(1)?;
@@ -65,6 +131,13 @@ impl StreamIndex {
     /// The value of a `Simhash`, if it has as many bits as the index.
     fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Wide> {
         let (py, own) = (simhash.py(), self.bits.load(Ordering::Relaxed));
+        if let Ok(simhash) = simhash.cast::<SimhashValue>()
+            && let Ok(simhash) = simhash.try_borrow()
+            && simhash.other.is_none()
+            && simhash.f == own
+        {
+            return Ok(lowest(simhash.word, own));
+        }
         let bits = simhash.getattr(intern!(py, "f"))?;
         if bits.extract::<usize>().ok() != Some(own) {
             return Err(PyAssertionError::new_err(format!("cannot index {bits} bits among {own}")));
