@@ -263,11 +263,15 @@ impl<const W: usize> Segment<W> {
         all: &mut Vec<Vec<Hit>>,
     ) {
         const KEYS: usize = 1024;
-        let mut moved = Vec::new();
-        for (number, table) in self.tables.iter().enumerate() {
+        // A thread that has a whole table need not wait for others between sorting and searching.
+        let apart = common_divisor(self.tables.len(), threads);
+        let threads = threads / apart;
+        let answers = share(apart, self.tables.len(), Default::default, |state, number| {
+            let (moved, all): &mut (Vec<_>, Vec<Vec<Hit>>) = state;
+            let table = &self.tables[number];
             let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
             let bounds = table.bounds.slice();
-            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, &mut moved);
+            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, moved);
             let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
             let keys = starts.len() - 1;
             let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {
@@ -302,7 +306,8 @@ impl<const W: usize> Segment<W> {
                 }
             });
             all.extend(workers.into_iter().map(|worker| worker.1));
-        }
+        });
+        all.extend(answers.into_iter().flat_map(|answer| answer.1));
     }
 
     /// Whether so many queries are better sorted first.
@@ -595,6 +600,10 @@ impl<const W: usize> Store<W> {
             }
         }
     }
+}
+
+fn common_divisor(one: usize, two: usize) -> usize {
+    if two == 0 { one } else { common_divisor(two, one % two) }
 }
 
 /// Hits in order of query, distance, entry. Most queries have few, so they are counted into place,
