@@ -79,12 +79,12 @@ def one_by_one(simhash: Any, count: int) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - start, "result": values}
 
 
-def index(simhash: Any, count: int) -> dict[str, Any]:
+def index(simhash: Any, count: int, k: int = 2) -> dict[str, Any]:
     values = json.loads((DATA / "values.json").read_text())[:count]
     objects = [(str(at), simhash.Simhash(value)) for at, value in enumerate(values)]
     queries = [obj for _, obj in random.Random(3).sample(objects, QUERIES)]
     before = memory()
-    found = simhash.SimhashIndex([], k=2)
+    found = simhash.SimhashIndex([], k=k)
     start = time.perf_counter()
     for name, obj in objects:
         found.add(name, obj)
@@ -97,12 +97,16 @@ def index(simhash: Any, count: int) -> dict[str, Any]:
     return {"add": added, "query": asked, "megabytes": held, "result": result}
 
 
+def index_of_3(simhash: Any, count: int) -> dict[str, Any]:
+    return index(simhash, count, 3)
+
+
 def worker(task: str, side: str, count: int) -> None:
     if side == "original":
         import simhash
     else:
         from neardup.compat import simhash
-    print(json.dumps({"one": one_by_one, "index": index}[task](simhash, count)))
+    print(json.dumps({"one": one_by_one, "index": index, "index3": index_of_3}[task](simhash, count)))
 
 
 def run(python: Path | str, task: str, side: str, count: int) -> dict[str, Any]:
@@ -172,7 +176,7 @@ def peer() -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worker", choices=["one", "index"])
+    parser.add_argument("--worker", choices=["one", "index", "index3"])
     parser.add_argument("--side", choices=["original", "neardup"], default="neardup")
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--part", type=int, default=500, help="how many of the texts the original gets")
@@ -202,10 +206,14 @@ def main() -> None:
     if batch.tolist() != new["result"]:
         raise SystemExit("values differ")
 
-    for kind, make in (("texts", text_values), ("random", lambda count: near_values(count, 2))):
+    def random_values(count: int) -> list[int]:
+        return near_values(count, 2)
+
+    kinds = (("texts", "index", text_values), ("random", "index", random_values))
+    for kind, task, make in (*kinds, ("random, k = 3", "index3", random_values)):
         (DATA / "values.json").write_text(json.dumps(make(ENTRIES)))
-        old = run(python, "index", "original", ENTRIES)
-        new = run(sys.executable, "index", "neardup", ENTRIES)
+        old = run(python, task, "original", ENTRIES)
+        new = run(sys.executable, task, "neardup", ENTRIES)
         if new["result"] != old["result"]:
             raise SystemExit("near duplicates differ")
         row(f"SimhashIndex, {ENTRIES:,} ({kind}): add", old["add"], new["add"], 10)

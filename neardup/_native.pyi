@@ -191,6 +191,31 @@ class HammingIndex:
     @staticmethod
     def load(path: str) -> tuple[HammingIndex, str]: ...
 
+class SimhashValue:
+    """A value and its bits: a base of `Simhash`, for objects that are small."""
+
+    value: int
+    f: int
+    _options: Any
+    def __init__(self, *arguments: Any, **options: Any) -> None: ...
+
+class StreamIndex:
+    """Named fingerprints that come, go and are asked for one by one: a base of `SimhashIndex`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None: ...
+    def _start(self, bits: int, radius: int, blocks: list[tuple[int, int]], limit: int) -> None:
+        """Begin anew. A block is given by its first bit and the one behind it."""
+    def add(self, obj_id: Any, simhash: Any) -> None:
+        """Put in a fingerprint; it waits for the next question, to go in together with others."""
+    def delete(self, obj_id: Any, simhash: Any) -> None:
+        """Take out the entry of that id and fingerprint, if there is one."""
+    def get_near_dups(self, simhash: Any) -> list[str]:
+        """The ids of what is within the radius, the nearest first; calls `_warn` if blocks are crowded."""
+    def _entries(self) -> tuple[list[str], npt.NDArray[np.uint64]]:
+        """The ids and the words of all entries, in the order in which they came."""
+    def _asked(self) -> npt.NDArray[np.uint64]:
+        """The words of all that was asked for or taken out."""
+
 class PairStream:
     """A join whose pairs come in batches."""
 

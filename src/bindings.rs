@@ -5,6 +5,7 @@ mod index;
 mod interrupt;
 mod jsonl;
 mod picture;
+mod stream;
 mod survey;
 mod text;
 mod texts;
@@ -25,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     index::register(module)?;
     jsonl::register(module)?;
     picture::register(module)?;
+    stream::register(module)?;
     survey::register(module)?;
     text::register(module)?;
     verify::register(module)?;

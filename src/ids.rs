@@ -33,6 +33,11 @@ fn owned<T: crate::column::Number>(column: &mut Column<T>) -> &mut Vec<T> {
 }
 
 impl Ids {
+    /// No ids yet, of which all will be texts.
+    pub fn texts() -> Ids {
+        Ids::Texts { bytes: Column::default(), ends: Column::default() }
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Ids::Counted(count) => *count,
@@ -56,7 +61,7 @@ impl Ids {
     /// Add an id; false if it is of the other kind.
     pub fn push(&mut self, id: Id<'_>) -> bool {
         if self.len() == 0 && matches!(id, Id::Text(_)) && !matches!(self, Ids::Texts { .. }) {
-            *self = Ids::Texts { bytes: Column::default(), ends: Column::default() };
+            *self = Ids::texts();
         } else if self.len() == 0 && matches!(id, Id::Number(_)) && matches!(self, Ids::Texts { .. }) {
             *self = Ids::Counted(0);
         }
@@ -97,7 +102,7 @@ impl Ids {
     /// Only the ids of these entries, in this order.
     pub fn only(&self, entries: impl Iterator<Item = u32>) -> Ids {
         let mut ids = match self {
-            Ids::Texts { .. } => Ids::Texts { bytes: Column::default(), ends: Column::default() },
+            Ids::Texts { .. } => Ids::texts(),
             _ => Ids::Counted(0),
         };
         for entry in entries {

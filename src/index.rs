@@ -7,12 +7,13 @@
 //! fingerprints; the others name their places in it. A removed entry is only marked; what is
 //! marked goes when its segment is merged.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
-use crate::parallel::{Cancel, Cancelled, share};
+use crate::parallel::{Cancel, Cancelled, each, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
 use crate::sorting::{Sorted, by_key};
 
@@ -42,6 +43,14 @@ pub struct Segment<const W: usize> {
     pub tables: Vec<Table<W>>,
 }
 
+/// What a segment is built for, and on how many threads.
+#[derive(Clone, Copy)]
+struct Shape {
+    bits: usize,
+    radius: u32,
+    threads: usize,
+}
+
 pub struct Store<const W: usize> {
     pub bits: usize,
     pub radius: u32,
@@ -54,8 +63,13 @@ pub struct Store<const W: usize> {
     dead_count: usize,
 }
 
-/// What one thread found: hits not yet looked at, hits, and which of them belong to which task.
-type Answers = (Vec<[u32; 2]>, Vec<Hit>, Vec<(usize, Range<usize>)>);
+/// A query that looks at one bucket of a table.
+#[derive(Clone, Copy, Default)]
+struct Look {
+    query: u32,
+    table: u32,
+    bucket: u32,
+}
 
 const MOST_TABLES: usize = 4;
 const LIVE_LEAST: usize = 2048;
@@ -105,35 +119,41 @@ fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
     std::array::from_fn(|word| planes[word].slice())
 }
 
-fn gathered<const W: usize>(rows: &[[u64; W]], order: &[u32]) -> Vec<Column<u64>> {
-    (0..W).map(|word| Column::Owned(order.iter().map(|&row| rows[row as usize][word]).collect())).collect()
-}
-
 impl<const W: usize> Segment<W> {
-    fn build(rows: Vec<[u64; W]>, entries: Vec<u32>, bits: usize, radius: u32, threads: usize) -> Segment<W> {
+    /// Of rows and their entry numbers, which count on from the first unless they are listed.
+    fn build(rows: Cow<'_, [[u64; W]]>, first: u32, listed: Option<Vec<u32>>, shape: Shape) -> Segment<W> {
+        let Shape { bits, radius, threads } = shape;
         let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
         let probes = probes(&sample, rows.len(), W, radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
-        let Some(first) = tables.first_mut() else {
-            let order: Vec<u32> = (0..rows.len() as u32).collect();
-            return Segment { planes: gathered(&rows, &order), entries: Column::Owned(entries), tables };
+        let Some(table) = tables.first_mut() else {
+            let planes = (0..W).map(|word| Column::Owned(rows.iter().map(|row| row[word]).collect())).collect();
+            let entries = listed.unwrap_or_else(|| (first..first + rows.len() as u32).collect());
+            return Segment { planes, entries: Column::Owned(entries), tables };
         };
         let mut moved = Vec::new();
-        let Sorted { bounds, planes, order } = by_key(&first.key, &rows, threads, &mut moved);
+        let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut moved);
         drop(rows);
-        first.bounds = Column::Owned(bounds);
-        let entries = Column::Owned(order.iter().map(|&row| entries[row as usize]).collect());
-        drop(order);
-        let sorted: Vec<[u64; W]> =
-            (0..planes[0].len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
+        table.bounds = Column::Owned(bounds);
+        match listed {
+            Some(listed) => order.iter_mut().for_each(|row| *row = listed[*row as usize]),
+            None => order.iter_mut().for_each(|row| *row += first),
+        }
+        let joined: Vec<[u64; W]>;
+        let sorted = if W == 1 {
+            planes[0].as_chunks().0
+        } else {
+            joined = (0..order.len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
+            &joined
+        };
         for table in &mut tables[1..] {
-            let Sorted { bounds, planes, order } = by_key(&table.key, &sorted, threads, &mut moved);
+            let Sorted { bounds, planes, order } = by_key(&table.key, sorted, threads, &mut moved);
             table.bounds = Column::Owned(bounds);
             table.planes = planes.into_iter().map(Column::Owned).collect();
             table.places = Column::Owned(order);
         }
         let planes = planes.into_iter().map(Column::Owned).collect();
-        Segment { planes, entries, tables }
+        Segment { planes, entries: Column::Owned(order), tables }
     }
 
     pub fn len(&self) -> usize {
@@ -161,52 +181,74 @@ impl<const W: usize> Segment<W> {
             }
             return;
         }
-        for (number, table) in self.tables.iter().enumerate() {
-            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
-            let bounds = table.bounds.slice();
-            let mut flight = [(0u32, 0u32); FLIGHT];
-            let mut count = 0;
-            let mut land = |flight: &[(u32, u32)]| {
-                for &(_, key) in flight {
-                    prefetch(planes[0], bounds[key as usize] as usize);
-                    prefetch(planes[0], bounds[key as usize] as usize + 8);
-                }
-                for &(query, key) in flight {
-                    let columns = bounds[key as usize] as usize..bounds[key as usize + 1] as usize;
-                    if columns.is_empty() {
-                        continue;
-                    }
-                    let at = query as usize;
-                    pairs_between(queries, at..at + 1, &planes, columns, radius, found);
-                    if found.is_empty() {
-                        continue;
-                    }
-                    let asked = row(queries, at);
-                    for [_, index] in found.drain(..) {
-                        let value = row(&planes, index as usize);
-                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
-                            continue;
-                        }
-                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
-                        hits(query, self.entries.slice()[place as usize], distance(&asked, &value));
-                    }
-                }
-            };
-            for query in range.clone() {
-                let key = table.key.of(&row(queries, query));
+        // Equal fingerprints meet in every table.
+        let tables = if radius == 0 { &self.tables[..1] } else { &self.tables[..] };
+        let mut flight = [Look::default(); FLIGHT];
+        let mut count = 0;
+        for query in range {
+            let asked = row(queries, query);
+            for (number, table) in tables.iter().enumerate() {
+                let key = table.key.of(&asked);
                 for flip in &table.flips {
-                    let key = key ^ flip;
-                    prefetch(bounds, key as usize);
-                    flight[count] = (query as u32, key);
+                    let bucket = key ^ flip;
+                    prefetch(table.bounds.slice(), bucket as usize);
+                    flight[count] = Look { query: query as u32, table: number as u32, bucket };
                     count += 1;
                     if count == FLIGHT {
-                        land(&flight);
+                        self.land(&flight, queries, radius, found, hits);
                         count = 0;
                     }
                 }
             }
-            land(&flight[..count]);
         }
+        self.land(&flight[..count], queries, radius, found, hits);
+    }
+
+    /// Compare queries with the buckets they look at, whose bounds are on their way.
+    fn land(
+        &self,
+        flight: &[Look],
+        queries: &Planes<'_, W>,
+        radius: u32,
+        found: &mut Vec<[u32; 2]>,
+        hits: &mut impl FnMut(u32, u32, u32),
+    ) {
+        for look in flight {
+            let (planes, columns) = self.bucket(look.table as usize, look.bucket);
+            prefetch(planes[0], columns.start);
+            prefetch(planes[0], columns.start + 8);
+            let places = if look.table == 0 { &self.entries } else { &self.tables[look.table as usize].places };
+            prefetch(places.slice(), columns.start);
+        }
+        for look in flight {
+            let (number, at) = (look.table as usize, look.query as usize);
+            let (planes, columns) = self.bucket(number, look.bucket);
+            if columns.is_empty() {
+                continue;
+            }
+            pairs_between(queries, at..at + 1, &planes, columns, radius, found);
+            if found.is_empty() {
+                continue;
+            }
+            let asked = row(queries, at);
+            for [_, index] in found.drain(..) {
+                let value = row(&planes, index as usize);
+                if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
+                    continue;
+                }
+                let place = if number == 0 { index } else { self.tables[number].places.slice()[index as usize] };
+                hits(look.query, self.entries.slice()[place as usize], distance(&asked, &value));
+            }
+        }
+    }
+
+    /// The fingerprints of a table, and which of them have a key.
+    #[inline(always)]
+    fn bucket(&self, number: usize, key: u32) -> (Planes<'_, W>, Range<usize>) {
+        let table = &self.tables[number];
+        let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
+        let bounds = table.bounds.slice();
+        (planes, bounds[key as usize] as usize..bounds[key as usize + 1] as usize)
     }
 
     /// As `search`, for many queries: they are sorted by key, so that all that look at a bucket do
@@ -218,14 +260,18 @@ impl<const W: usize> Segment<W> {
         threads: usize,
         cancel: &Cancel,
         keep: &(impl Fn(u32) -> bool + Sync),
-    ) -> Vec<Hit> {
+        all: &mut Vec<Vec<Hit>>,
+    ) {
         const KEYS: usize = 1024;
-        let mut all = Vec::new();
-        let mut moved = Vec::new();
-        for (number, table) in self.tables.iter().enumerate() {
+        // A thread that has a whole table need not wait for others between sorting and searching.
+        let apart = common_divisor(self.tables.len(), threads);
+        let threads = threads / apart;
+        let answers = share(apart, self.tables.len(), Default::default, |state, number| {
+            let (moved, all): &mut (Vec<_>, Vec<Vec<Hit>>) = state;
+            let table = &self.tables[number];
             let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
             let bounds = table.bounds.slice();
-            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, &mut moved);
+            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, moved);
             let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
             let keys = starts.len() - 1;
             let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {
@@ -259,9 +305,9 @@ impl<const W: usize> Segment<W> {
                     }
                 }
             });
-            all.extend(workers.into_iter().flat_map(|worker| worker.1));
-        }
-        all
+            all.extend(workers.into_iter().map(|worker| worker.1));
+        });
+        all.extend(answers.into_iter().flat_map(|answer| answer.1));
     }
 
     /// Whether so many queries are better sorted first.
@@ -326,8 +372,9 @@ impl<const W: usize> Store<W> {
         self.live[0].len()
     }
 
+    #[inline(always)]
     fn is_dead(&self, entry: u32) -> bool {
-        self.dead[entry as usize / 64] >> (entry % 64) & 1 == 1
+        self.dead_count > 0 && self.dead[entry as usize / 64] >> (entry % 64) & 1 == 1
     }
 
     /// Add rows; they get the next entry numbers.
@@ -365,33 +412,32 @@ impl<const W: usize> Store<W> {
             first -= 1;
             merged += self.segments[first].len();
         }
-        let mut rows = Vec::with_capacity(merged);
-        let mut entries = Vec::with_capacity(merged);
-        for segment in self.segments.drain(first..) {
-            let planes = views::<W>(&segment.planes);
-            for (place, &entry) in segment.entries.slice().iter().enumerate() {
-                if self.dead[entry as usize / 64] >> (entry % 64) & 1 == 0 {
-                    rows.push(row(&planes, place));
-                    entries.push(entry);
-                }
-            }
-        }
-        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
-        for place in 0..self.live_len() {
-            let entry = self.live_first + place as u32;
-            if !self.is_dead(entry) {
-                rows.push(row(&live, place));
-                entries.push(entry);
-            }
-        }
-        self.live = vec![Vec::new(); W];
-        rows.extend_from_slice(new);
-        entries.extend(self.entries..self.entries + new.len() as u32);
+        let shape = Shape { bits: self.bits, radius: self.radius, threads };
+        let start = self.entries;
         self.entries += new.len() as u32;
         self.dead.resize((self.entries as usize).div_ceil(64), 0);
+        if merged == new.len() {
+            self.live_first = self.entries;
+            self.segments.push(Segment::build(Cow::Borrowed(new), start, None, shape));
+            return;
+        }
+        let mut rows = Vec::with_capacity(merged);
+        let mut entries = Vec::with_capacity(merged);
+        let mut keep = |entry: u32, row: &[u64; W]| {
+            rows.push(*row);
+            entries.push(entry);
+        };
+        for segment in &self.segments[first..] {
+            self.living_of(segment, &mut keep);
+        }
+        self.living(&mut keep);
+        self.segments.truncate(first);
+        self.live = vec![Vec::new(); W];
         self.live_first = self.entries;
+        rows.extend_from_slice(new);
+        entries.extend(start..self.entries);
         if !rows.is_empty() {
-            self.segments.push(Segment::build(rows, entries, self.bits, self.radius, threads));
+            self.segments.push(Segment::build(Cow::Owned(rows), 0, Some(entries), shape));
         }
     }
 
@@ -412,21 +458,7 @@ impl<const W: usize> Store<W> {
     /// All living rows with their entry numbers, by entry.
     pub fn rows(&self) -> Vec<(u32, [u64; W])> {
         let mut all = Vec::with_capacity(self.len());
-        for segment in &self.segments {
-            let planes = views::<W>(&segment.planes);
-            for (place, &entry) in segment.entries.slice().iter().enumerate() {
-                if !self.is_dead(entry) {
-                    all.push((entry, row(&planes, place)));
-                }
-            }
-        }
-        let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
-        for place in 0..self.live_len() {
-            let entry = self.live_first + place as u32;
-            if !self.is_dead(entry) {
-                all.push((entry, row(&live, place)));
-            }
-        }
+        self.each_living(&mut |entry, row| all.push((entry, *row)));
         all.sort_unstable_by_key(|known| known.0);
         all
     }
@@ -434,8 +466,8 @@ impl<const W: usize> Store<W> {
     /// One segment with the living rows, their entries numbered anew in order.
     pub fn compacted(&self, threads: usize) -> Segment<W> {
         let rows: Vec<[u64; W]> = self.rows().into_iter().map(|known| known.1).collect();
-        let entries = (0..rows.len() as u32).collect();
-        Segment::build(rows, entries, self.bits, self.radius, threads)
+        let shape = Shape { bits: self.bits, radius: self.radius, threads };
+        Segment::build(Cow::Owned(rows), 0, None, shape)
     }
 
     fn search_range(
@@ -445,11 +477,11 @@ impl<const W: usize> Store<W> {
         radius: u32,
         batch: usize,
         found: &mut Vec<[u32; 2]>,
-        hits: &mut Vec<Hit>,
+        hit: &mut impl FnMut(u32, u32, u32),
     ) {
         let mut keep = |query: u32, entry: u32, distance: u32| {
             if !self.is_dead(entry) {
-                hits.push(Hit { query, distance, entry });
+                hit(query, entry, distance);
             }
         };
         for segment in self.segments.iter().filter(|segment| !segment.prefers_sorted(batch)) {
@@ -463,11 +495,18 @@ impl<const W: usize> Store<W> {
         }
     }
 
-    /// All entries within the radius of one fingerprint, in no order.
-    pub fn search_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
+    /// Call `hit` with each entry within the radius of one fingerprint and its distance, in no order.
+    pub fn search_one(&self, query: &[u64; W], radius: u32, found: &mut Vec<[u32; 2]>, hit: &mut impl FnMut(u32, u32)) {
         let planes: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
-        let (mut found, mut hits) = (Vec::new(), Vec::new());
-        self.search_range(&planes, 0..1, radius, 1, &mut found, &mut hits);
+        self.search_range(&planes, 0..1, radius, 1, found, &mut |_, entry, distance| hit(entry, distance));
+    }
+
+    /// All entries within the radius of one fingerprint, in no order.
+    pub fn hits_of_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        self.search_one(query, radius, &mut Vec::new(), &mut |entry, distance| {
+            hits.push(Hit { query: 0, distance, entry });
+        });
         hits
     }
 
@@ -481,40 +520,28 @@ impl<const W: usize> Store<W> {
     ) -> Result<Vec<Hit>, Cancelled> {
         const SHARE: usize = 1024;
         let batch = queries.len();
-        let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
-        let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
-        let workers = share(
-            threads,
-            queries.len().div_ceil(SHARE),
-            Answers::default,
-            |(found, hits, parts): &mut Answers, task| {
-                let first = hits.len();
-                let range = task * SHARE..((task + 1) * SHARE).min(queries.len());
-                for small in range.clone().step_by(64) {
+        let mut together = Vec::new();
+        for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
+            segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry), &mut together);
+        }
+        if self.live_len() > 0 || self.segments.iter().any(|segment| !segment.prefers_sorted(batch)) {
+            let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
+            let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
+            let workers = share(threads, batch.div_ceil(SHARE), Default::default, |state, task| {
+                let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
+                for small in (task * SHARE..((task + 1) * SHARE).min(batch)).step_by(64) {
                     if cancel.is_set() {
                         return;
                     }
-                    self.search_range(&planes, small..(small + 64).min(range.end), radius, batch, found, hits);
+                    let small = small..(small + 64).min(batch);
+                    let mut keep = |query, entry, distance| hits.push(Hit { query, distance, entry });
+                    self.search_range(&planes, small, radius, batch, found, &mut keep);
                 }
-                hits[first..].sort_unstable();
-                parts.push((task, first..hits.len()));
-            },
-        );
-        let mut together = Vec::new();
-        for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
-            together.extend(segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry)));
+            });
+            together.extend(workers.into_iter().map(|worker| worker.1));
         }
         cancel.check()?;
-        if !together.is_empty() {
-            together.extend(workers.into_iter().flat_map(|worker| worker.1));
-            return Ok(by_query(together, queries.len()));
-        }
-        let mut order: Vec<(usize, &[Hit])> = workers
-            .iter()
-            .flat_map(|(_, hits, parts)| parts.iter().map(|(task, range)| (*task, &hits[range.clone()])))
-            .collect();
-        order.sort_unstable_by_key(|part| part.0);
-        Ok(order.into_iter().flat_map(|part| part.1.iter().copied()).collect())
+        Ok(by_query(&together, batch, threads))
     }
 
     /// At least the `count` nearest entries of one fingerprint, with all that tie with the last.
@@ -522,7 +549,7 @@ impl<const W: usize> Store<W> {
         if count == 0 || self.len() == 0 {
             return Vec::new();
         }
-        let near = self.search_one(query, self.radius);
+        let near = self.hits_of_one(query, self.radius);
         if near.len() >= count {
             return near;
         }
@@ -547,18 +574,27 @@ impl<const W: usize> Store<W> {
         hits
     }
 
-    fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
+    pub fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
         for segment in &self.segments {
-            let planes = views::<W>(&segment.planes);
-            for (place, &entry) in segment.entries.slice().iter().enumerate() {
-                if !self.is_dead(entry) {
-                    work(entry, &row(&planes, place));
-                }
+            self.living_of(segment, work);
+        }
+        self.living(work);
+    }
+
+    /// What lives in a segment.
+    fn living_of(&self, segment: &Segment<W>, work: &mut impl FnMut(u32, &[u64; W])) {
+        let planes = views::<W>(&segment.planes);
+        for (place, &entry) in segment.entries.slice().iter().enumerate() {
+            if !self.is_dead(entry) {
+                work(entry, &row(&planes, place));
             }
         }
+    }
+
+    /// What lives in the live part.
+    fn living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
         let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
-        for place in 0..self.live_len() {
-            let entry = self.live_first + place as u32;
+        for (place, entry) in (0..self.live_len()).zip(self.live_first..) {
             if !self.is_dead(entry) {
                 work(entry, &row(&live, place));
             }
@@ -566,27 +602,48 @@ impl<const W: usize> Store<W> {
     }
 }
 
-/// Hits in order of query, distance, entry. Most queries have few, so they are counted into place.
-fn by_query(hits: Vec<Hit>, queries: usize) -> Vec<Hit> {
-    let mut starts = vec![0usize; queries + 1];
-    for hit in &hits {
-        starts[hit.query as usize + 1] += 1;
-    }
-    for query in 0..queries {
-        starts[query + 1] += starts[query];
-    }
-    let mut next = starts.clone();
-    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; hits.len()];
-    for hit in hits {
-        let place = &mut next[hit.query as usize];
-        ordered[*place] = hit;
-        *place += 1;
-    }
-    for query in 0..queries {
-        if starts[query + 1] - starts[query] > 1 {
-            ordered[starts[query]..starts[query + 1]].sort_unstable();
+fn common_divisor(one: usize, two: usize) -> usize {
+    if two == 0 { one } else { common_divisor(two, one % two) }
+}
+
+/// Hits in order of query, distance, entry. Most queries have few, so they are counted into place,
+/// by each thread for a run of queries.
+fn by_query(parts: &[Vec<Hit>], queries: usize, threads: usize) -> Vec<Hit> {
+    let size = queries.div_ceil(threads).max(4096);
+    let runs: Vec<Range<usize>> = (0..queries).step_by(size).map(|start| start..(start + size).min(queries)).collect();
+    let of = |run: &Range<usize>| {
+        let run = run.clone();
+        parts.iter().flatten().filter(move |hit| run.contains(&(hit.query as usize)))
+    };
+    // Counts stand two places on: places are then counted up where the ends of the queries will stand.
+    let starts: Vec<Vec<usize>> = each(runs.clone(), |run| {
+        let mut starts = vec![0; run.len() + 2];
+        of(&run).for_each(|hit| starts[hit.query as usize - run.start + 2] += 1);
+        for query in 0..run.len() {
+            starts[query + 2] += starts[query + 1];
         }
+        starts
+    });
+    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; parts.iter().map(Vec::len).sum()];
+    let mut rest = &mut ordered[..];
+    let mut inputs = Vec::new();
+    for (run, starts) in runs.into_iter().zip(starts) {
+        let (own, more) = std::mem::take(&mut rest).split_at_mut(starts[run.len() + 1]);
+        inputs.push((run, starts, own));
+        rest = more;
     }
+    each(inputs, |(run, mut starts, own)| {
+        for hit in of(&run) {
+            let place = &mut starts[hit.query as usize - run.start + 1];
+            own[*place] = *hit;
+            *place += 1;
+        }
+        for bounds in starts[..=run.len()].windows(2) {
+            if bounds[1] - bounds[0] > 1 {
+                own[bounds[0]..bounds[1]].sort_unstable();
+            }
+        }
+    });
     ordered
 }
 
@@ -620,7 +677,7 @@ mod tests {
         // So many that they are sorted by key; every answer as if it were asked alone.
         let many = store.search(&rows, radius, 2, &Cancel::new()).unwrap();
         for query in (0..rows.len()).step_by(501) {
-            let mut alone = store.search_one(&rows[query], radius);
+            let mut alone = store.hits_of_one(&rows[query], radius);
             alone.iter_mut().for_each(|hit| hit.query = query as u32);
             alone.sort_unstable();
             let own: Vec<Hit> = many.iter().copied().filter(|hit| hit.query == query as u32).collect();

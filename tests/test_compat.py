@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import logging
+import pickle
 import re
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -124,6 +127,89 @@ def test_a_big_bucket_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
         caplog.clear()
         index.get_near_dups(Simhash(7 << 61))
         assert not caplog.records
+
+
+def test_an_index_can_be_pickled_and_copied() -> None:
+    index = SimhashIndex([("a" * n, Simhash(n)) for n in range(40)], k=1)
+    index.get_near_dups(Simhash(1 << 60))
+    index.delete("", Simhash(0))
+    for other in (pickle.loads(pickle.dumps(index)), copy.deepcopy(index)):
+        assert other.bucket == index.bucket
+        assert other.get_near_dups(Simhash(3)) == ["aaa", "a", "aa", "a" * 7, "a" * 11, "a" * 19, "a" * 35]
+        assert (other.f, other.k, other.offsets) == (64, 1, [0, 32])
+
+
+def test_a_simhash_can_be_pickled_and_copied_and_its_options_set() -> None:
+    class Named(Simhash):
+        name = "none"
+
+    named = Named("Good job", f=128, reg=r"\w")
+    named.name = "mine"
+    assert (copy.deepcopy(named), copy.copy(named).reg, copy.copy(named).name) == (named, r"\w", "mine")
+    for one in (Simhash(5), Simhash(1 << 90, f=128), Simhash(-1), Simhash([("a", 2)], hashfunc=md5)):
+        other = pickle.loads(pickle.dumps(one))
+        assert (other, other.f, other.f_bytes, other.hashfunc) == (one, one.f, one.f // 8, one.hashfunc)
+    one.hashfunc = None
+    one.build_by_features(["aaa", "bbb"])
+    assert one.value == 57087923692560392
+
+
+def test_an_index_of_ones_own_may_take_other_arguments() -> None:
+    class Numbered(SimhashIndex):
+        def __init__(self, *values: int, radius: int) -> None:
+            super().__init__(list(enumerate(map(Simhash, values))), k=radius)
+
+        def add(self, obj_id: object, simhash: Simhash) -> None:
+            super().add(f"number {obj_id}", simhash)
+
+    assert Numbered(5, 6, 700, radius=2).get_near_dups(Simhash(5)) == ["number 0", "number 1"]
+
+
+def test_an_entry_is_there_once_but_an_id_may_have_several_fingerprints(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    index = SimhashIndex([("a", Simhash(0))] * 300)
+    with caplog.at_level(logging.WARNING, "simhash"):
+        index.add("a", Simhash(0))
+        index.add("a", Simhash(1))
+        index.add("b", Simhash(1))
+        assert index.get_near_dups(Simhash(0)) == ["a", "b"]
+        assert not caplog.records
+    index.delete("a", Simhash(0))
+    assert index.get_near_dups(Simhash(0)) == ["a", "b"]
+    index.delete("a", Simhash(1))
+    assert index.get_near_dups(Simhash(0)) == ["b"]
+
+
+@pytest.mark.parametrize("value", [5 - (1 << 64), 5 + (1 << 64), np.uint64(5), -(1 << 300) + 5])
+def test_only_the_lowest_bits_of_a_value_count(value: int) -> None:
+    index = SimhashIndex([("a", Simhash(value))])
+    assert index.get_near_dups(Simhash(5)) == index.get_near_dups(Simhash(value)) == ["a"]
+
+
+def test_a_fingerprint_of_other_bits_or_an_id_that_is_no_text_is_refused() -> None:
+    index = SimhashIndex([])
+    for call in (lambda other: index.add("a", other), index.get_near_dups):
+        with pytest.raises(AssertionError, match="cannot index 32 bits among 64"):
+            call(Simhash(1, f=32))
+    with pytest.raises(InvalidValue, match="is not valid text"):
+        index.add("\ud800", Simhash(1))
+    assert index.bucket_size() == 0
+
+
+def test_threads_may_add_and_ask_at_once() -> None:
+    index = SimhashIndex([])
+
+    def work(own: int) -> int:
+        for at in range(2000):
+            index.add(f"{own}-{at}", Simhash(hash((own, at)) & (1 << 64) - 1))
+        return sum(
+            f"{own}-{at}" in index.get_near_dups(Simhash(hash((own, at)) & (1 << 64) - 1))
+            for at in range(2000)
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [2000] * 4
 
 
 # --- pbtk ------------------------------------------------------------------------------------------------

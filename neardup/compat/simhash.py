@@ -12,17 +12,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup.blocks import Census, block_masks, block_offsets
+from neardup.blocks import block_keys, block_masks, block_offsets
 from neardup.errors import InvalidType, InvalidValue
 from neardup.features import WEIGHTS, ballots
 from neardup.features.shingles import char_shingles
 from neardup.fingerprints import Fingerprints
-from neardup.index import Index
+from neardup.index import SimhashValue, StreamIndex, check_shape
 from neardup.schemes import Scheme, scheme
 
 __all__ = ["Simhash", "SimhashIndex", "simhashes", "values"]
@@ -36,8 +36,6 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
-# So many entries, or questions, wait at most before they are taken up.
-WAITING: Final = 1 << 19
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -54,7 +52,30 @@ def _scheme(f: int, version: str) -> Scheme:
     return scheme(name, bits=f)
 
 
-class Simhash:
+class _Options(NamedTuple):
+    """What a `Simhash` was made with; nearly all of them share one."""
+
+    reg: str | re.Pattern[str] = REG
+    hashfunc: HashFunction | None = None
+    log: logging.Logger | None = None
+    version: str = "2.1.2"
+    hashfunc_returns_int: bool = False
+
+
+PLAIN: Final = _Options()
+
+
+def _option(name: str) -> Any:
+    def get(self: Simhash) -> Any:
+        return getattr(self._options, name)
+
+    def put(self: Simhash, value: Any) -> None:
+        self._options = self._options._replace(**{name: value})
+
+    return property(get, put)
+
+
+class Simhash(SimhashValue):
     """The fingerprint of a text, of tokens, of (token, weight) pairs, of a dict; or one that is known.
 
     >>> Simhash("Good job").distance(Simhash("Good job, Ray"))
@@ -64,7 +85,9 @@ class Simhash:
     large_weight_cutoff = 50
     batch_size = 200
 
-    __slots__ = ("f", "f_bytes", "hashfunc", "hashfunc_returns_int", "log", "reg", "value", "version")
+    __slots__ = ()
+
+    reg, hashfunc, log, version, hashfunc_returns_int = map(_option, _Options._fields)
 
     def __init__(
         self,
@@ -77,18 +100,18 @@ class Simhash:
         version: str = "2.1.2",
     ) -> None:
         self.f = f
-        self.f_bytes = f // 8
-        self.reg = reg
-        self.hashfunc = hashfunc
-        self.log = log
-        self.version = version
-        self.value: int
         if f % 8 and hashfunc is None:
             _scheme(f, version)  # says what is wrong
         elif f % 8:
             raise InvalidValue("f must be a multiple of 8")
-        self.hashfunc_returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
-        if isinstance(value, str):
+        if reg is REG and hashfunc is None and log is None and version == PLAIN.version:
+            self._options = PLAIN
+        else:
+            returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
+            self._options = _Options(reg, hashfunc, log, version, returns_int)
+        if type(value) is int:
+            self.value = value
+        elif isinstance(value, str):
             self.build_by_text(value)
         elif isinstance(value, Simhash):
             self.value = value.value
@@ -98,6 +121,11 @@ class Simhash:
             self.value = value  # type: ignore[assignment]
         else:
             raise InvalidType(f"Bad parameter with type {type(value)}")
+
+    @property
+    def f_bytes(self) -> int:
+        """Its bytes."""
+        return self.f // 8
 
     def build_by_text(self, content: str) -> None:
         """Set the value to the fingerprint of a text."""
@@ -124,7 +152,7 @@ class Simhash:
 
     def _digest(self, token: str) -> bytes:
         assert self.hashfunc is not None
-        hash = self.hashfunc(token.encode("utf-8"))
+        hash: bytes | int = self.hashfunc(token.encode("utf-8"))
         if isinstance(hash, int):
             return (hash & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
         return hash
@@ -142,6 +170,15 @@ class Simhash:
 
     def __repr__(self) -> str:
         return f"Simhash({self.value}, f={self.f})"
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.value, self.f, tuple(self._options), getattr(self, "__dict__", {})
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.value, self.f, options, own = state
+        self._options = _Options(*options)
+        if own:
+            self.__dict__.update(own)
 
 
 def _known(value: int | None) -> int:
@@ -170,7 +207,7 @@ def simhashes(
     return [Simhash(value, f, version=version) for value in numbers]
 
 
-class SimhashIndex:
+class SimhashIndex(StreamIndex):
     """Finds what is within *k* bits of a fingerprint. Ids come back as text, as from the original.
 
     >>> index = SimhashIndex([("a", Simhash(0b0000)), ("b", Simhash(0b0111))], k=2)
@@ -188,16 +225,7 @@ class SimhashIndex:
         self.f = f
         self.k = k
         self.log = log or logging.getLogger("simhash")
-        self._offsets = block_offsets(f, k + 1)
-        self._masks = block_masks(f, self._offsets)
-        self._ones = (1 << f) - 1
-        self._index = Index(bits=f, radius=min(k, f))
-        self._census = Census(f, self._offsets, BIG_BUCKET)
-        self._search = self._index.search_one
-        self._names: list[str] = []
-        self._values: list[int] = []
-        self._asked: list[int] = []
-        self._crowded: bool | None = None  # not known
+        self._begin()
         count = len(objs)
         self.log.info("Initializing %s data.", count)
         for at, (obj_id, simhash) in enumerate(objs):
@@ -205,37 +233,12 @@ class SimhashIndex:
                 self.log.info("%s/%s", at + 1, count)
             self.add(obj_id, simhash)
 
-    def add(self, obj_id: Any, simhash: Simhash) -> None:
-        """Put in a fingerprint; it waits for the next question, or for many others, to go in at once."""
-        assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
-        self._names.append(obj_id if type(obj_id) is str else f"{obj_id}")
-        self._values.append(simhash.value)
-        if len(self._names) == WAITING:
-            self._settle()
-
-    def delete(self, obj_id: Any, simhash: Simhash) -> None:
-        """Take out the entry of that id and fingerprint, if there is one."""
-        assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
-        self._settle()
-        value = simhash.value & self._ones
-        self._asked.append(value)
-        if self._index.remove_one(f"{obj_id}", value):
-            self._census.remove(self._prints([value]).words)
-            self._crowded = None
-
-    def get_near_dups(self, simhash: Simhash) -> list[str]:
-        """The ids of what is within k bits, the nearest first."""
-        assert simhash.f == self.f, f"cannot index {simhash.f} bits among {self.f}"
-        if self._names or len(self._asked) == WAITING:
-            self._settle()
-        value = simhash.value & self._ones
-        self._asked.append(value)
-        if self._crowded is None:
-            self._crowded = self._census.crowded
-        if self._crowded:
-            self._warn(simhash, self._census.crowds(value))
-        names = [name for name, _ in self._search(value)]
-        return names if len(names) < 2 else list(dict.fromkeys(names))
+    def _begin(self) -> None:
+        self._offsets = block_offsets(self.f, self.k + 1)
+        self._masks = block_masks(self.f, self._offsets)
+        ends = [*self._offsets[1:], self.f]
+        blocks = list(zip(self._offsets, ends, strict=True))
+        self._start(*check_shape(self.f, min(self.k, self.f)), blocks, BIG_BUCKET)
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:
         """The name of each block of a fingerprint."""
@@ -250,68 +253,42 @@ class SimhashIndex:
     @property
     def bucket(self) -> dict[str, set[str]]:
         """What shares each block, made when asked for; a block that was only asked for is empty."""
-        self._settle()
         buckets: dict[str, set[str]] = {
-            f"{key:x}:{at:x}": set() for at, keys in self._census.blocks() for key in keys
+            f"{key:x}:{at:x}": set() for at, keys in self._blocks() for key in keys
         }
-        names, prints = self._index.items()
-        for name, value in zip(names, prints, strict=True):
+        names, words = self._entries()
+        for name, value in zip(names, self._prints(words), strict=True):
             for key in self.get_keys(Simhash(value, self.f)):
                 buckets[key].add(f"{value:x},{name}")
         return buckets
 
     def bucket_size(self) -> int:
         """How many different blocks there are or were, in entries and in questions."""
-        self._settle()
-        return sum(len(keys) for _, keys in self._census.blocks())
+        return sum(len(keys) for _, keys in self._blocks())
 
-    def _settle(self) -> None:
-        """Put in what waits, and note what was asked."""
-        if self._names:
-            names, values = self._names, self._values
-            self._names, self._values = [], []
-            prints = self._prints(values)
-            del values
-            new = self._new(names, prints)
-            if len(new) < len(names):
-                names, prints = [names[row] for row in new], Fingerprints(prints.words[new], bits=self.f)
-            self._index.add(names, prints)
-            self._census.add(prints.words)
-            self._crowded = None
-        if self._asked:
-            self._census.see(self._prints(self._asked).words)
-            self._asked = []
+    def _blocks(self) -> Iterator[tuple[int, list[int]]]:
+        """The number of each block and all values it was seen with."""
+        words = self._prints(np.concatenate([self._entries()[1], self._asked()])).words
+        for at, (offset, mask) in enumerate(zip(self._offsets, self._masks, strict=True)):
+            yield at, np.unique(block_keys(words, offset, mask.bit_length())).tolist()
 
-    def _new(self, names: list[str], prints: Fingerprints) -> list[int] | range:
-        """The rows that are neither there already nor twice among these: an entry is there once."""
-        there: set[tuple[int, str]] = set()
-        if len(self._index):
-            there.update((int(row), name) for row, name, _ in self._index.search(prints, radius=0))
-        order = np.lexsort(prints.words.T)
-        ordered = prints.words[order]
-        same = (ordered[1:] == ordered[:-1]).all(axis=1)
-        if not there and not same.any():
-            return range(len(names))
-        equal = np.zeros(len(names), dtype=bool)
-        equal[order[1:][same]] = equal[order[:-1][same]] = True
-        first: dict[tuple[str, int | None], int] = {}
-        twice = {
-            row
-            for row in np.flatnonzero(equal).tolist()
-            if first.setdefault((names[row], prints[row]), row) < row
-        }
-        return [row for row, name in enumerate(names) if row not in twice and (row, name) not in there]
-
-    def _prints(self, values: list[int]) -> Fingerprints:
-        try:
-            words = np.array(values, dtype=np.uint64) if self.f == 64 else None
-        except OverflowError:  # an integer of more than f bits, as the original lets pass
-            words = None
-        if words is None:
-            return Fingerprints.of([value & self._ones for value in values], self.f)
-        return Fingerprints(words, bits=self.f)
+    def _prints(self, words: npt.NDArray[np.uint64]) -> Fingerprints:
+        return Fingerprints(words.reshape(-1, (self.f + 63) // 64), bits=self.f)
 
     def _warn(self, simhash: Simhash, crowds: list[tuple[int, int]]) -> None:
+        keys = list(self.get_keys(simhash))
         for at, count in crowds:
-            key = list(self.get_keys(simhash))[at]
-            self.log.warning("Big bucket found. key:%s, len:%s", key, count)
+            self.log.warning("Big bucket found. key:%s, len:%s", keys[at], count)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "entries": self._entries(), "asked": self._asked()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        names, words = state.pop("entries")
+        asked = state.pop("asked")
+        self.__dict__.update(state)
+        self._begin()
+        for value in self._prints(asked):  # while there is nothing to delete
+            StreamIndex.delete(self, "", Simhash(value, self.f))
+        for name, value in zip(names, self._prints(words), strict=True):
+            StreamIndex.add(self, name, Simhash(value, self.f))

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
+from neardup._native import SimhashValue as SimhashValue
+from neardup._native import StreamIndex as StreamIndex
 from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
 from neardup.files import check_path
@@ -63,14 +65,12 @@ class Index:
 
     def __init__(self, bits: int = 64, radius: int = 3, *, digest: str | None = None) -> None:
         """An empty index. *radius* is the largest that `search` answers; *digest* names the scheme."""
-        width = check_bits(bits)
-        if width > MAX_WORDS * 64:
-            raise InvalidValue(f"an index holds fingerprints of up to {MAX_WORDS * 64} bits, not {width}")
+        self.bits: int
+        self.radius: int
+        self.bits, self.radius = check_shape(bits, radius)
         if digest is not None and not isinstance(digest, str):
             raise InvalidType(f"digest must be a str, not {shown(digest)}")
-        self._index = _native.HammingIndex(width, check_radius(radius, width))
-        self.bits: int = width
-        self.radius: int = self._index.radius
+        self._index = _native.HammingIndex(self.bits, self.radius)
         self.digest: str | None = digest
 
     def __len__(self) -> int:
@@ -202,6 +202,14 @@ class Index:
                 f"build it with radius={radius}, or use nearest"
             )
         return radius
+
+
+def check_shape(bits: int, radius: int) -> tuple[int, int]:
+    """Bits and radius, if an index can have them."""
+    width = check_bits(bits)
+    if width > MAX_WORDS * 64:
+        raise InvalidValue(f"an index holds fingerprints of up to {MAX_WORDS * 64} bits, not {width}")
+    return width, check_radius(radius, width)
 
 
 def _id(id: Id) -> Id:

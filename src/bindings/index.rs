@@ -336,7 +336,7 @@ impl HammingIndex {
     ) -> PyResult<Vec<(Bound<'py, PyAny>, u32)>> {
         let words = self.words_of(value)?;
         let answer = |inner: &Inner| {
-            let mut hits = with_store!(&inner.store, W, store => store.search_one(&cut::<W>(&words), radius));
+            let mut hits = with_store!(&inner.store, W, store => store.hits_of_one(&cut::<W>(&words), radius));
             inner.order(&mut hits);
             hits
         };
@@ -385,7 +385,7 @@ impl HammingIndex {
             let Inner { store, ids, .. } = &mut *inner;
             let mut gone = 0;
             with_store!(store, W, store => {
-                for hit in store.search_one(&cut::<W>(&words), 0) {
+                for hit in store.hits_of_one(&cut::<W>(&words), 0) {
                     if ids.get(hit.entry) == id {
                         gone += usize::from(store.remove(hit.entry));
                     }

@@ -1,0 +1,247 @@
+//! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyAssertionError, PyOverflowError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use super::{InvalidValue, LimitReached};
+use crate::index_stream::{Stream, Wide, stream};
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SimhashValue>()?;
+    module.add_class::<StreamIndex>()
+}
+
+/// So many entries are taken up without the interpreter, that other threads may go on.
+const MANY: usize = 1 << 16;
+
+/// The native part of `neardup.compat.simhash.Simhash`: its value lies in the object, where a question
+/// finds it at once.
+#[pyclass(subclass, module = "neardup._native")]
+#[derive(Default)]
+struct SimhashValue {
+    word: u64,
+    /// The value where it is no `int` of up to 64 bits.
+    other: Option<Py<PyAny>>,
+    f: usize,
+    _options: Option<Py<PyAny>>,
+}
+
+#[pymethods]
+impl SimhashValue {
+    #[new]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> SimhashValue {
+        SimhashValue::default()
+    }
+
+    #[getter]
+    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match &self.other {
+            Some(value) => Ok(value.bind(py).clone()),
+            None => Ok(self.word.into_pyobject(py)?.into_any()),
+        }
+    }
+
+    #[setter]
+    fn set_value(&mut self, value: &Bound<'_, PyAny>) {
+        let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
+        self.other = if word.is_none() { Some(value.clone().unbind()) } else { None };
+        self.word = word.unwrap_or(0);
+    }
+
+    #[getter]
+    fn f(&self) -> usize {
+        self.f
+    }
+
+    #[setter]
+    fn set_f(&mut self, f: usize) {
+        self.f = f;
+    }
+
+    #[getter]
+    fn _options<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self._options.as_ref().map(|options| options.bind(py).clone())
+    }
+
+    #[setter]
+    #[allow(non_snake_case)]
+    fn set__options(&mut self, options: Bound<'_, PyAny>) {
+        self._options = Some(options.unbind());
+    }
+}
+
+/// Named fingerprints that are asked for one by one. `_start` gives it its shape.
+#[pyclass(frozen, subclass, module = "neardup._native")]
+struct StreamIndex {
+    bits: AtomicUsize,
+    stream: Mutex<Box<dyn Stream>>,
+}
+
+/// The lowest bits of a word.
+#[inline(always)]
+fn lowest(word: u64, bits: usize) -> Wide {
+    let mut wide = [0; 16];
+    wide[0] = if bits < 64 { word & ((1 << bits) - 1) } else { word };
+    wide
+}
+
+/// The lowest bits of an integer.
+fn wide(value: &Bound<'_, PyAny>, bits: usize) -> PyResult<Wide> {
+    let mut wide = [0; 16];
+    match value.extract() {
+        Ok(word) => return Ok(lowest(word, bits)),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => return Err(error),
+        Err(_) => {
+            let ones = 1u8.into_pyobject(value.py())?.lshift(bits)?.sub(1)?;
+            let low = value.call_method0("__index__")?.bitand(ones)?;
+            let bytes = low.call_method1("to_bytes", (size_of::<Wide>(), "little"))?;
+            for (word, bytes) in wide.iter_mut().zip(bytes.cast::<PyBytes>()?.as_bytes().as_chunks::<8>().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+        }
+    }
+    Ok(wide)
+}
+
+/// An id as text, as the original writes it.
+fn text<'py>(id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    match id.cast_exact::<PyString>() {
+        Ok(text) => Ok(text.clone()),
+        Err(_) => id.str(),
+    }
+}
+
+fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a [u8]> {
+    let invalid = |_| {
+        let shown = text.repr().map_or_else(|_| String::new(), |shown| shown.to_string_lossy().into_owned());
+        InvalidValue::new_err(format!("the id {shown} is not valid text; it cannot be stored"))
+    };
+    text.to_str().map(str::as_bytes).map_err(invalid)
+}
+
+impl StreamIndex {
+    /// The value of a `Simhash`, if it has as many bits as the index.
+    fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Wide> {
+        let (py, own) = (simhash.py(), self.bits.load(Ordering::Relaxed));
+        if let Ok(simhash) = simhash.cast::<SimhashValue>()
+            && let Ok(simhash) = simhash.try_borrow()
+            && simhash.other.is_none()
+            && simhash.f == own
+        {
+            return Ok(lowest(simhash.word, own));
+        }
+        let bits = simhash.getattr(intern!(py, "f"))?;
+        if bits.extract::<usize>().ok() != Some(own) {
+            return Err(PyAssertionError::new_err(format!("cannot index {bits} bits among {own}")));
+        }
+        wide(&simhash.getattr(intern!(py, "value"))?, own)
+    }
+
+    /// The entries, locked. While they are, nothing is called that may run Python code.
+    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Box<dyn Stream>> {
+        loop {
+            match self.stream.try_lock() {
+                Ok(stream) => return stream,
+                // After a panic the entries can still be read.
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.stream.lock())),
+            }
+        }
+    }
+
+    fn settled(&self, py: Python<'_>) -> MutexGuard<'_, Box<dyn Stream>> {
+        let mut stream = self.lock(py);
+        if stream.waiting() > MANY {
+            let waiting = &mut *stream;
+            py.detach(|| waiting.settle());
+        }
+        stream
+    }
+}
+
+#[pymethods]
+impl StreamIndex {
+    /// A class made of this one may take what it likes.
+    #[new]
+    #[pyo3(signature = (*_arguments, **_options))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> StreamIndex {
+        StreamIndex { bits: AtomicUsize::new(64), stream: Mutex::new(stream(64, 0, &[], 0)) }
+    }
+
+    /// Begin anew. A block is given by its first bit and the one behind it.
+    fn _start(&self, py: Python<'_>, bits: usize, radius: u32, blocks: Vec<(usize, usize)>, limit: u32) {
+        let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
+        self.bits.store(bits, Ordering::Relaxed);
+        *self.lock(py) = stream(bits, radius, &blocks, limit);
+    }
+
+    /// Put in a fingerprint; it waits for the next question, to go in together with others.
+    fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = self.value(simhash)?;
+        let name = text(obj_id)?;
+        if self.lock(simhash.py()).add(utf8(&name)?, &value) {
+            Ok(())
+        } else {
+            Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints"))
+        }
+    }
+
+    /// Take out the entry of that id and fingerprint, if there is one.
+    fn delete(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = self.value(simhash)?;
+        let name = text(obj_id)?;
+        let name = utf8(&name)?;
+        self.settled(simhash.py()).delete(name, &value);
+        Ok(())
+    }
+
+    /// The ids of what is within the radius, the nearest first.
+    fn get_near_dups<'py>(own: &Bound<'py, Self>, simhash: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+        let py = own.py();
+        let value = own.get().value(simhash)?;
+        let names = PyList::empty(py);
+        let mut failed = None;
+        let crowds = own.get().settled(py).near(&value, &mut |name| {
+            let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
+            failed = failed.take().or(added.err());
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if !crowds.is_empty() {
+            own.call_method1(intern!(py, "_warn"), (simhash, crowds))?;
+        }
+        Ok(names)
+    }
+
+    /// The ids and the words of all entries, in the order in which they came.
+    fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyArray1<u64>>)> {
+        let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
+        let (names, mut words, mut failed) = (PyList::empty(py), Vec::new(), None);
+        self.settled(py).each(&mut |name, row| {
+            let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
+            failed = failed.take().or(added.err());
+            words.extend_from_slice(&row[..width]);
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok((names, words.into_pyarray(py))),
+        }
+    }
+
+    /// The words of all that was asked for or taken out.
+    fn _asked<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
+        let mut words = Vec::new();
+        self.lock(py).each_asked(&mut |row| words.extend_from_slice(&row[..width]));
+        words.into_pyarray(py)
+    }
+}

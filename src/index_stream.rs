@@ -1,0 +1,232 @@
+//! A stream index: named fingerprints come, go and are asked for one by one; each pair is there once.
+//!
+//! What comes waits for the next question, so that many that come in a row are taken up together.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::index::Store;
+use crate::index_census::Census;
+use crate::index_names::Names;
+use crate::parallel::thread_count;
+
+/// The widest fingerprint.
+pub type Wide = [u64; 16];
+
+/// A stream index of some width.
+pub trait Stream: Send {
+    /// Put in a pair; false if there is no room.
+    fn add(&mut self, id: &[u8], value: &Wide) -> bool;
+
+    /// Take out a pair, if it is there.
+    fn delete(&mut self, id: &[u8], value: &Wide);
+
+    /// How many wait.
+    fn waiting(&self) -> usize;
+
+    /// Take up what waits.
+    fn settle(&mut self);
+
+    /// Call `name` once with each id that is within the radius, by distance, then id; the blocks that
+    /// are crowded, and how many share them.
+    fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)>;
+
+    /// Call `work` with every pair, in the order in which they came.
+    fn each(&mut self, work: &mut dyn FnMut(&[u8], &[u64]));
+
+    /// Call `work` with everything that was asked for or deleted, once.
+    fn each_asked(&mut self, work: &mut dyn FnMut(&[u64]));
+}
+
+struct Entries<const W: usize> {
+    store: Store<W>,
+    names: Names,
+    census: Census<W>,
+    waiting: Vec<[u64; W]>,
+    waiting_names: Names,
+    /// Distinct up to `distinct`.
+    asked: Vec<[u64; W]>,
+    distinct: usize,
+    found: Vec<[u32; 2]>,
+    near: Vec<(u32, u32)>,
+}
+
+/// An empty stream index. A block is crowded when more than `limit` entries share its bits.
+pub fn stream(bits: usize, radius: u32, blocks: &[Range<usize>], limit: u32) -> Box<dyn Stream> {
+    match bits.div_ceil(64) {
+        0 | 1 => Box::new(Entries::<1>::new(bits, radius, blocks, limit)),
+        2 => Box::new(Entries::<2>::new(bits, radius, blocks, limit)),
+        3 | 4 => Box::new(Entries::<4>::new(bits, radius, blocks, limit)),
+        5..=8 => Box::new(Entries::<8>::new(bits, radius, blocks, limit)),
+        _ => Box::new(Entries::<16>::new(bits, radius, blocks, limit)),
+    }
+}
+
+fn cut<const W: usize>(value: &Wide) -> [u64; W] {
+    std::array::from_fn(|word| value[word])
+}
+
+impl<const W: usize> Entries<W> {
+    fn new(bits: usize, radius: u32, blocks: &[Range<usize>], limit: u32) -> Entries<W> {
+        Entries {
+            store: Store::new(bits, radius),
+            names: Names::default(),
+            census: Census::new(blocks, limit),
+            waiting: Vec::new(),
+            waiting_names: Names::default(),
+            asked: Vec::new(),
+            distinct: 0,
+            found: Vec::new(),
+            near: Vec::new(),
+        }
+    }
+
+    /// The waiting rows that are there already, or came before among the waiting.
+    fn repeated(&mut self) -> Vec<usize> {
+        let mut repeated = Vec::new();
+        if self.waiting.len() > 1 {
+            let mut order: Vec<([u64; W], u32)> = self.waiting.iter().copied().zip(0..).collect();
+            order.sort_unstable();
+            for equal in order.chunk_by_mut(|one, two| one.0 == two.0).filter(|equal| equal.len() > 1) {
+                equal.sort_unstable_by_key(|&(_, row)| (self.waiting_names.get(row), row));
+                for pair in equal.windows(2) {
+                    if self.waiting_names.get(pair[0].1) == self.waiting_names.get(pair[1].1) {
+                        repeated.push(pair[1].1 as usize);
+                    }
+                }
+            }
+        }
+        if self.store.len() > 0 {
+            for (row, value) in self.waiting.iter().enumerate() {
+                let id = self.waiting_names.get(row as u32);
+                self.store.search_one(value, 0, &mut self.found, &mut |entry, _| {
+                    if self.names.get(entry) == id {
+                        repeated.push(row);
+                    }
+                });
+            }
+        }
+        repeated.sort_unstable();
+        repeated
+    }
+
+    /// Drop removed entries for good.
+    fn compact(&mut self) {
+        let rows = self.store.rows();
+        self.names = self.names.only(rows.iter().map(|row| row.0));
+        self.store = Store::new(self.store.bits, self.store.radius);
+        let rows: Vec<[u64; W]> = rows.into_iter().map(|row| row.1).collect();
+        self.store.add(&rows, thread_count(None));
+    }
+
+    fn note(&mut self, value: [u64; W]) {
+        self.asked.push(value);
+        if self.asked.len() >= 2 * self.distinct + (1 << 16) {
+            self.tidy_asked();
+        }
+    }
+
+    fn tidy_asked(&mut self) {
+        self.asked.sort_unstable();
+        self.asked.dedup();
+        self.distinct = self.asked.len();
+    }
+}
+
+impl<const W: usize> Stream for Entries<W> {
+    fn add(&mut self, id: &[u8], value: &Wide) -> bool {
+        if self.names.len() + self.waiting.len() >= u32::MAX as usize - 1 {
+            return false;
+        }
+        self.waiting.push(cut(value));
+        self.waiting_names.push(id);
+        true
+    }
+
+    fn delete(&mut self, id: &[u8], value: &Wide) {
+        self.settle();
+        let value = cut(value);
+        self.note(value);
+        let mut gone = None;
+        self.store.search_one(&value, 0, &mut self.found, &mut |entry, _| {
+            if self.names.get(entry) == id {
+                gone = Some(entry);
+            }
+        });
+        if let Some(entry) = gone {
+            self.store.remove(entry);
+            self.census.remove(&value);
+            if self.store.is_worn() {
+                self.compact();
+            }
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn settle(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let repeated = self.repeated();
+        let mut rows = std::mem::take(&mut self.waiting);
+        let mut names = std::mem::take(&mut self.waiting_names);
+        if !repeated.is_empty() {
+            let fresh: Vec<u32> =
+                (0..rows.len()).filter(|row| repeated.binary_search(row).is_err()).map(|row| row as u32).collect();
+            names = names.only(fresh.iter().copied());
+            rows = fresh.iter().map(|&row| rows[row as usize]).collect();
+        }
+        if self.names.len() == 0 {
+            self.names = names;
+        } else {
+            (0..rows.len() as u32).for_each(|row| self.names.push(names.get(row)));
+        }
+        self.store.add(&rows, thread_count(None));
+        let store = &self.store;
+        self.census.add(&rows, |work| store.each_living(&mut |_, row| work(row)));
+    }
+
+    fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)> {
+        self.settle();
+        let value = cut(value);
+        self.note(value);
+        self.near.clear();
+        let (near, store, names) = (&mut self.near, &self.store, &self.names);
+        let crowds = self.census.crowds(&value, |work| store.each_living(&mut |_, row| work(row)));
+        store.search_one(&value, store.radius, &mut self.found, &mut |entry, distance| {
+            names.prefetch(entry);
+            near.push((distance, entry));
+        });
+        near.sort_unstable_by(|one, two| {
+            one.0.cmp(&two.0).then_with(|| (names.get(one.1), one.1).cmp(&(names.get(two.1), two.1)))
+        });
+        let mut known = HashSet::new();
+        for (at, &(_, entry)) in near.iter().enumerate() {
+            let own = names.get(entry);
+            let new = if near.len() > 8 {
+                known.insert(own)
+            } else {
+                near[..at].iter().all(|&(_, earlier)| names.get(earlier) != own)
+            };
+            if new {
+                name(own);
+            }
+        }
+        crowds
+    }
+
+    fn each(&mut self, work: &mut dyn FnMut(&[u8], &[u64])) {
+        self.settle();
+        for (entry, row) in self.store.rows() {
+            work(self.names.get(entry), &row);
+        }
+    }
+
+    fn each_asked(&mut self, work: &mut dyn FnMut(&[u64])) {
+        self.tidy_asked();
+        self.asked.iter().for_each(|row| work(row));
+    }
+}
