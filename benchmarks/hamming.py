@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 import neardup as nd
+from neardup.pairs import Pairs
 
 RADIUS = 3
 RESULTS: list[dict[str, Any]] = []
@@ -466,13 +467,21 @@ def main() -> None:
             measure("groups 1 M ", "neardup", lambda: nd.groups(words, RADIUS, threads=2))
         elif part == "floods":
             for kind in floods(10):
-                for count in (250_000, 1_000_000):
+                for count in (250_000, 1_000_000, 4_000_000):
                     words = frozen(floods(count)[kind])
-                    measure(
+                    grouped = measure(
                         f"groups, {kind}, {count:,}",
                         "neardup",
                         lambda: nd.groups(words, RADIUS, threads=2),
-                        repeat=3,
+                        repeat=9,
+                    )
+                    pairs = Pairs(grouped.center, grouped.member, grouped.distance)
+                    measure(
+                        f"clustering, {kind}, {count:,}",
+                        "neardup",
+                        lambda: nd.components(pairs, count),
+                        lambda labels: len(np.unique(labels)),
+                        repeat=9,
                     )
         elif part == "real":
             words = real(asked.data, 200_000)

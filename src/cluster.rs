@@ -39,13 +39,14 @@ pub struct Listed {
 }
 
 impl Stars {
-    pub fn listed(&self, order: Option<&[u32]>) -> Listed {
+    pub fn listed(self, order: Option<&[u32]>) -> Listed {
         let count = self.center.len();
         let row_at = |place: usize| order.map_or(place, |order| order[place] as usize);
-        let mut label = vec![0; count];
+        // A row's centre comes before it, so that each can give its place to the number of its group.
+        let mut label = self.center;
         let (mut centers, mut places) = (Vec::new(), Vec::new());
         for row in (0..count).map(row_at) {
-            let center = self.center[row] as usize; // itself, or one that came before
+            let center = label[row] as usize;
             if center == row {
                 label[row] = centers.len() as u32;
                 centers.push(row as u32);
@@ -62,12 +63,15 @@ impl Stars {
             members += count;
         }
         let (mut member, mut center, mut distance) = (vec![0; members], vec![0; members], vec![0; members]);
-        for row in (0..count).map(row_at).filter(|&row| self.center[row] as usize != row) {
-            let place = &mut places[label[row] as usize];
-            member[*place] = row as u32;
-            center[*place] = self.center[row];
-            distance[*place] = self.distance[row];
-            *place += 1;
+        for row in (0..count).map(row_at) {
+            let group = label[row] as usize;
+            if centers[group] as usize != row {
+                let place = &mut places[group];
+                member[*place] = row as u32;
+                center[*place] = centers[group];
+                distance[*place] = self.distance[row];
+                *place += 1;
+            }
         }
         Listed { label, centers, member, center, distance }
     }
@@ -198,23 +202,24 @@ fn divide<const W: usize>(
 ) -> Result<(), Stop> {
     let mut values = Values::<W>::with_room(0);
     let mut firsts = Vec::new();
-    let mut number = vec![0u32; rows.len()];
+    // Until the centres are known the numbers of values stand in their places.
     for place in 0..rows.len() {
         let row = order.map_or(place as u32, |order| order[place]);
         let value = values.number(&rows[row as usize]);
         if value as usize == firsts.len() {
             firsts.push(row);
         }
-        number[row as usize] = value;
+        result.center[row as usize] = value;
     }
     let mut center: Vec<u32> = (0..values.values.len() as u32).collect();
     let mut far = vec![0u32; values.values.len()];
     let all: Vec<u32> = (0..values.values.len() as u32).collect();
     let mut walk = Walk { values: &values.values, bits, job, center: &mut center, far: &mut far };
     walk.group(all)?;
-    for (row, &value) in number.iter().enumerate() {
-        result.center[row] = firsts[center[value as usize] as usize];
-        result.distance[row] = far[value as usize] as u16;
+    for (own, distance) in result.center.iter_mut().zip(&mut result.distance) {
+        let value = *own as usize;
+        *own = firsts[center[value] as usize];
+        *distance = far[value] as u16;
     }
     Ok(())
 }
@@ -398,7 +403,11 @@ pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<
         let (low, high) = (one.min(two), one.max(two));
         parent[high as usize] = low;
     }
-    (0..count as u32).map(|item| root(&mut parent, item)).collect()
+    // Nobody's parent is larger, and the smaller ones already have their root.
+    for item in 0..count {
+        parent[item] = parent[parent[item] as usize];
+    }
+    parent
 }
 
 #[cfg(test)]
