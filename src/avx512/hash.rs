@@ -12,14 +12,22 @@ pub(super) fn finish(x: __m512i) -> __m512i {
 }
 
 /// The same of several vectors, step by step: one alone would wait for its multiplications.
+///
+/// Loops, here and below: a closure in `map` would be a call where the compiler does not see through it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-pub(super) fn finish_all<const N: usize>(x: [__m512i; N]) -> [__m512i; N] {
-    let x = x.map(|x| _mm512_xor_si512(x, _mm512_srli_epi64::<30>(x)));
-    let x = x.map(|x| _mm512_mullo_epi64(x, _mm512_set1_epi64(FIRST as i64)));
-    let x = x.map(|x| _mm512_xor_si512(x, _mm512_srli_epi64::<27>(x)));
-    let x = x.map(|x| _mm512_mullo_epi64(x, _mm512_set1_epi64(SECOND as i64)));
-    x.map(|x| _mm512_xor_si512(x, _mm512_srli_epi64::<31>(x)))
+pub(super) fn finish_all<const N: usize>(mut x: [__m512i; N]) -> [__m512i; N] {
+    let (first, second) = (_mm512_set1_epi64(FIRST as i64), _mm512_set1_epi64(SECOND as i64));
+    for x in &mut x {
+        *x = _mm512_mullo_epi64(_mm512_xor_si512(*x, _mm512_srli_epi64::<30>(*x)), first);
+    }
+    for x in &mut x {
+        *x = _mm512_mullo_epi64(_mm512_xor_si512(*x, _mm512_srli_epi64::<27>(*x)), second);
+    }
+    for x in &mut x {
+        *x = _mm512_xor_si512(*x, _mm512_srli_epi64::<31>(*x));
+    }
+    x
 }
 
 /// `mix::words` with *step* = STREAM * j.
@@ -125,10 +133,14 @@ impl<'a> PaddedParts<'a> {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
     fn of_groups<const N: usize>(&self, groups: [Group; N]) -> [__m512i; N] {
-        match near_hashes(self.text, &groups, &self.begins) {
-            Some(hashes) => hashes,
-            None => groups.map(|group| far_hashes(self.text, &group, &self.begins)),
+        if let Some(hashes) = near_hashes(self.text, &groups, &self.begins) {
+            return hashes;
         }
+        let mut hashes = [_mm512_setzero_si512(); N];
+        for (hash, group) in hashes.iter_mut().zip(&groups) {
+            *hash = far_hashes(self.text, group, &self.begins);
+        }
+        hashes
     }
 }
 
@@ -162,12 +174,14 @@ fn groups_of<const N: usize>(starts: &[u32], ends: &[u32]) -> [Group; N] {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 fn near_hashes<const N: usize>(text: &[u8], groups: &[Group; N], begins: &Begins) -> Option<[__m512i; N]> {
     let eight = _mm256_set1_epi32(8);
-    let lengths = groups.map(|group| _mm256_sub_epi32(group.ends, group.starts));
-    let bases = groups.map(|group| _mm256_set1_epi32(group.first as i32));
-    let ends: [__m256i; N] = std::array::from_fn(|k| _mm256_sub_epi32(groups[k].ends, bases[k]));
-    let mut largest = _mm256_setzero_si256();
-    let mut longest = _mm256_setzero_si256();
-    for k in 0..N {
+    let none = _mm256_setzero_si256();
+    let (mut starts, mut ends, mut lengths) = ([none; N], [none; N], [none; N]);
+    let (mut largest, mut longest) = (none, none);
+    for (k, group) in groups.iter().enumerate() {
+        let base = _mm256_set1_epi32(group.first as i32);
+        starts[k] = _mm256_sub_epi32(group.starts, base);
+        ends[k] = _mm256_sub_epi32(group.ends, base);
+        lengths[k] = _mm256_sub_epi32(group.ends, group.starts);
         longest = _mm256_max_epu32(longest, lengths[k]);
         largest = _mm256_max_epu32(largest, ends[k]);
     }
@@ -175,28 +189,33 @@ fn near_hashes<const N: usize>(text: &[u8], groups: &[Group; N], begins: &Begins
     if _mm256_cmpgt_epu32_mask(largest, _mm256_set1_epi32(63)) != 0 {
         return None;
     }
-    let blocks = groups.map(|group| {
-        let block = &text[group.first as usize..group.first as usize + 64];
+    let zero = _mm512_setzero_si512();
+    let (mut blocks, mut length, mut x) = ([zero; N], [zero; N], [zero; N]);
+    for k in 0..N {
+        let first = groups[k].first as usize;
+        let block = &text[first..first + 64];
         // SAFETY: the slice is 64 bytes.
-        unsafe { _mm512_loadu_si512(block.as_ptr().cast()) }
-    });
-    let length = lengths.map(|lengths| _mm512_cvtepu32_epi64(lengths));
-    let mut x = length.map(|length| _mm512_permutex2var_epi64(begins.short[0], length, begins.short[1]));
+        blocks[k] = unsafe { _mm512_loadu_si512(block.as_ptr().cast()) };
+        length[k] = _mm512_cvtepu32_epi64(lengths[k]);
+        x[k] = _mm512_permutex2var_epi64(begins.short[0], length[k], begins.short[1]);
+    }
     if _mm256_cmpgt_epu32_mask(longest, eight) != 0 {
-        let next = finish_all::<N>(std::array::from_fn(|k| {
-            let starts = _mm256_sub_epi32(groups[k].starts, bases[k]);
-            _mm512_xor_si512(x[k], eight_bytes(blocks[k], _mm512_cvtepu32_epi64(starts)))
-        }));
+        let mut next = x;
+        for k in 0..N {
+            next[k] = _mm512_xor_si512(x[k], eight_bytes(blocks[k], _mm512_cvtepu32_epi64(starts[k])));
+        }
+        next = finish_all(next);
         for k in 0..N {
             x[k] = _mm512_mask_mov_epi64(x[k], _mm256_cmpgt_epu32_mask(lengths[k], eight), next[k]);
         }
     }
-    Some(finish_all::<N>(std::array::from_fn(|k| {
-        let last = _mm256_sub_epi32(ends[k], _mm256_min_epu32(lengths[k], eight));
-        let last = eight_bytes(blocks[k], _mm512_cvtepu32_epi64(last));
+    for k in 0..N {
+        let from = _mm256_sub_epi32(ends[k], _mm256_min_epu32(lengths[k], eight));
+        let last = eight_bytes(blocks[k], _mm512_cvtepu32_epi64(from));
         let mask = _mm512_permutex2var_epi64(begins.masks, length[k], _mm512_set1_epi64(-1));
-        _mm512_xor_si512(x[k], _mm512_and_si512(last, mask))
-    })))
+        x[k] = _mm512_xor_si512(x[k], _mm512_and_si512(last, mask));
+    }
+    Some(finish_all(x))
 }
 
 /// Of parts anywhere, of any length.

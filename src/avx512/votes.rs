@@ -193,7 +193,16 @@ pub fn count_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, ones: &
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512bitalg,gfni")]
 fn parts_in<const WORDS: usize>(parts: &PaddedParts, ones: &mut [[u32; 64]]) {
-    tally::<WORDS>(parts.len(), ones, |at| parts.hashes::<8>(at), |at| parts.some_hashes(at));
+    tally::<WORDS>(
+        parts.len(),
+        ones,
+        |at| {
+            let [a, b, c, d] = parts.hashes::<4>(at);
+            let [e, f, g, h] = parts.hashes::<4>(at + 32);
+            [a, b, c, d, e, f, g, h]
+        },
+        |at| parts.some_hashes(at),
+    );
 }
 
 /// Add to *ones* the votes of *count* hashes, which come 64 at a time and, the last ones, eight
