@@ -15,6 +15,7 @@ mod bindings;
 mod bytes;
 mod cluster;
 mod column;
+mod cores;
 mod corners;
 mod distance;
 #[cfg(target_arch = "x86_64")]

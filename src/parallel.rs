@@ -6,6 +6,8 @@ use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::cores::Cores;
+
 /// Set from outside to stop a long call; the kernels look at it between small pieces of work.
 #[derive(Default)]
 pub struct Cancel(AtomicBool);
@@ -59,12 +61,19 @@ fn on_threads<S: Send>(threads: usize, run: impl Fn() -> S + Sync) -> Vec<S> {
     if threads <= 1 {
         return vec![run()];
     }
-    let mut seat = Seat::default();
+    let mut cores = Cores::new();
     std::thread::scope(|scope| {
+        let (run, all) = (&run, cores.all);
         let start = |_| {
-            let helper = std::thread::Builder::new().spawn_scoped(scope, &run).ok();
-            seat.leave();
-            helper
+            let left = cores.stay();
+            let helper = std::thread::Builder::new().spawn_scoped(scope, move || {
+                all.allow();
+                run()
+            });
+            if left {
+                cores.leave();
+            }
+            helper.ok()
         };
         let helpers: Vec<_> = (1..threads).map_while(start).collect();
         let mut states = vec![run()];
@@ -76,49 +85,6 @@ fn on_threads<S: Send>(threads: usize, run: impl Fn() -> S + Sync) -> Vec<S> {
         }
         states
     })
-}
-
-/// The cores on which this thread made others.
-///
-/// Linux may queue a new thread behind the one that made it, where it waits for the end of a slice of time
-/// though other cores are idle: on two cores, eleven phases of 1.3 ms took twice their time. So this thread
-/// leaves its core to each new one.
-#[derive(Default)]
-struct Seat {
-    #[cfg(target_os = "linux")]
-    left: Vec<usize>,
-}
-
-impl Seat {
-    #[cfg(not(target_os = "linux"))]
-    fn leave(&mut self) {}
-
-    /// Move to a core that no thread was made on, if there is one; nothing happens where the system forbids it.
-    #[cfg(target_os = "linux")]
-    fn leave(&mut self) {
-        let size = size_of::<libc::cpu_set_t>();
-        // SAFETY: a set of cores is plain bits, and zeros are the empty one.
-        let mut all: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: the call writes at most as many bytes as the set has; 0 is this thread.
-        if unsafe { libc::sched_getaffinity(0, size, &mut all) } != 0 {
-            return;
-        }
-        // SAFETY: the call takes nothing.
-        self.left.extend(usize::try_from(unsafe { libc::sched_getcpu() }));
-        let mut others = all;
-        for core in self.left.iter().filter(|core| **core < 8 * size) {
-            // SAFETY: the core is one that the set has a bit for.
-            unsafe { libc::CPU_CLR(*core, &mut others) };
-        }
-        // SAFETY: the set is read only.
-        if unsafe { libc::CPU_COUNT(&others) } > 0 {
-            // SAFETY: both sets are as large as is said; the second call takes back the first, but not the move.
-            unsafe {
-                libc::sched_setaffinity(0, size, &others);
-                libc::sched_setaffinity(0, size, &all);
-            }
-        }
-    }
 }
 
 /// Run `work` once for each input, on a thread for each; the results in the order of the inputs.
