@@ -15,7 +15,7 @@ use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
 use crate::parallel::{Cancel, Cancelled, each, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
-use crate::sorting::{Sorted, by_key};
+use crate::sorting::{Sorted, Way, by_key};
 
 /// An entry within the radius of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,8 +131,8 @@ impl<const W: usize> Segment<W> {
             let entries = listed.unwrap_or_else(|| (first..first + rows.len() as u32).collect());
             return Segment { planes, entries: Column::Owned(entries), tables };
         };
-        let mut moved = Vec::new();
-        let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut moved);
+        let mut way = Way::default();
+        let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut way);
         drop(rows);
         table.bounds = Column::Owned(bounds);
         match listed {
@@ -147,7 +147,7 @@ impl<const W: usize> Segment<W> {
             &joined
         };
         for table in &mut tables[1..] {
-            let Sorted { bounds, planes, order } = by_key(&table.key, sorted, threads, &mut moved);
+            let Sorted { bounds, planes, order } = by_key(&table.key, sorted, threads, &mut way);
             table.bounds = Column::Owned(bounds);
             table.planes = planes.into_iter().map(Column::Owned).collect();
             table.places = Column::Owned(order);
@@ -267,11 +267,11 @@ impl<const W: usize> Segment<W> {
         let apart = common_divisor(self.tables.len(), threads);
         let threads = threads / apart;
         let answers = share(apart, self.tables.len(), Default::default, |state, number| {
-            let (moved, all): &mut (Vec<_>, Vec<Vec<Hit>>) = state;
+            let (way, all): &mut (Way<W>, Vec<Vec<Hit>>) = state;
             let table = &self.tables[number];
             let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
             let bounds = table.bounds.slice();
-            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, moved);
+            let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, way);
             let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
             let keys = starts.len() - 1;
             let workers = share(threads, keys.div_ceil(KEYS), Default::default, |state, task| {

@@ -1,5 +1,6 @@
 //! Rows sorted by key: first moved to parts that fit the cache, then counted into place there.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::keys::{BATCH, Key};
@@ -16,10 +17,14 @@ pub struct Sorted {
 
 /// A row on its way, with the number it had.
 #[derive(Clone, Copy)]
-pub struct Moved<const W: usize> {
+struct Moved<const W: usize> {
     row: [u64; W],
     number: u32,
 }
+
+/// Room for rows on their way, which can be used again.
+#[derive(Default)]
+pub struct Way<const W: usize>(Vec<MaybeUninit<Moved<W>>>);
 
 const LINE: usize = 8;
 const PART: usize = 256 << 10;
@@ -35,13 +40,30 @@ struct Piece {
 struct Target<'a> {
     parts: Range<usize>,
     bounds: &'a mut [u32],
-    planes: Vec<&'a mut [u64]>,
-    order: &'a mut [u32],
+    planes: Vec<&'a mut [MaybeUninit<u64>]>,
+    order: &'a mut [MaybeUninit<u32>],
     first: usize,
 }
 
-/// Sort rows by key; rows with equal keys stay in their order. `moved` is room that can be used again.
-pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, moved: &mut Vec<Moved<W>>) -> Sorted {
+/// Room for *count* values that are all written before any is read: the threads that write them are
+/// the first to touch its memory.
+fn room<T: Copy>(count: usize) -> Vec<MaybeUninit<T>> {
+    let mut room = Vec::with_capacity(count);
+    // SAFETY: there is room for so many, and what may be uninitialised needs no value.
+    unsafe { room.set_len(count) };
+    room
+}
+
+/// # Safety
+/// All of *room* was written.
+unsafe fn written<T: Copy>(room: Vec<MaybeUninit<T>>) -> Vec<T> {
+    let mut room = std::mem::ManuallyDrop::new(room);
+    // SAFETY: the parts are those of a vector that nobody else has; its values are initialised.
+    unsafe { Vec::from_raw_parts(room.as_mut_ptr().cast(), room.len(), room.capacity()) }
+}
+
+/// Sort rows by key; rows with equal keys stay in their order.
+pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way: &mut Way<W>) -> Sorted {
     let wanted = (size_of_val(rows) / PART).next_power_of_two().clamp(1, MAX_PARTS);
     let upper = wanted.trailing_zeros().min(key.width);
     let (parts, low) = (1usize << upper, key.width - upper);
@@ -63,7 +85,11 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, move
         }
         Piece { start, bounds }
     });
-    moved.resize(rows.len(), Moved { row: [0; W], number: 0 });
+    if way.0.len() < rows.len() {
+        way.0 = Vec::new(); // given back before more is asked for
+        way.0 = room(rows.len());
+    }
+    let moved = &mut way.0[..rows.len()];
     let inputs: Vec<_> = chunks
         .into_iter()
         .zip(moved.chunks_mut(size))
@@ -74,7 +100,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, move
         let mut places = piece.bounds.clone();
         let mut keys = [0; BATCH];
         // Write-combining, as in the join: a row waits at its place in the target, modulo the line.
-        let mut lines = vec![Moved { row: [0; W], number: 0 }; parts * LINE];
+        let mut lines = vec![MaybeUninit::new(Moved { row: [0; W], number: 0 }); parts * LINE];
         let mut number = start as u32;
         for rows in rows.chunks(BATCH) {
             key.extract(rows, &mut keys);
@@ -83,7 +109,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, move
                 let place = places[part];
                 let slot = place % LINE;
                 let line = &mut lines[part * LINE..][..LINE];
-                line[slot] = Moved { row: *row, number };
+                line[slot].write(Moved { row: *row, number });
                 number = number.wrapping_add(1);
                 places[part] = place.wrapping_add(1);
                 if slot == LINE - 1 {
@@ -102,29 +128,32 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, move
             own[first..place].copy_from_slice(&line[first % LINE..][..place - first]);
         }
     });
-    let mut sorted = Sorted {
-        bounds: vec![0; (1usize << key.width) + 1],
-        planes: vec![vec![0; rows.len()]; W],
-        order: vec![0; rows.len()],
-    };
-    let moved = &moved[..];
-    for target in each(targets(&mut sorted, &pieces, parts, low, threads), |mut target| {
-        finish(&mut target, moved, &pieces, key, low);
-        target.parts
-    }) {
-        debug_assert!(target.end <= parts);
-    }
-    sorted.bounds[1usize << key.width] = rows.len() as u32;
-    sorted
+    // SAFETY: each chunk's rows went to places of their own, as many as it has.
+    let moved = unsafe { &*(&raw const *moved as *const [Moved<W>]) };
+    let mut bounds = vec![0; (1usize << key.width) + 1];
+    let mut planes: Vec<_> = (0..W).map(|_| room(rows.len())).collect();
+    let mut order = room(rows.len());
+    let targets = targets(&mut bounds, &mut planes, &mut order, &pieces, parts, low, threads);
+    each(targets, |mut target| finish(&mut target, moved, &pieces, key, low));
+    bounds[1usize << key.width] = rows.len() as u32;
+    // SAFETY: every moved row was written to a place of its own.
+    let (planes, order) = unsafe { (planes.into_iter().map(|plane| written(plane)).collect(), written(order)) };
+    Sorted { bounds, planes, order }
 }
 
 /// The results cut into runs of parts, about as many rows in each, one for each thread.
-fn targets<'a>(sorted: &'a mut Sorted, pieces: &[Piece], parts: usize, low: u32, threads: usize) -> Vec<Target<'a>> {
+fn targets<'a>(
+    mut bounds: &'a mut [u32],
+    planes: &'a mut [Vec<MaybeUninit<u64>>],
+    mut order: &'a mut [MaybeUninit<u32>],
+    pieces: &[Piece],
+    parts: usize,
+    low: u32,
+    threads: usize,
+) -> Vec<Target<'a>> {
     let size_of = |part: usize| pieces.iter().map(|piece| piece.bounds[part + 1] - piece.bounds[part]).sum::<usize>();
-    let share = sorted.order.len().div_ceil(threads.max(1)).max(1);
-    let mut bounds = &mut sorted.bounds[..];
-    let mut planes: Vec<&mut [u64]> = sorted.planes.iter_mut().map(|plane| &mut plane[..]).collect();
-    let mut order = &mut sorted.order[..];
+    let share = order.len().div_ceil(threads.max(1)).max(1);
+    let mut planes: Vec<&mut [MaybeUninit<u64>]> = planes.iter_mut().map(|plane| &mut plane[..]).collect();
     let (mut targets, mut start, mut first) = (Vec::new(), 0, 0);
     while start < parts {
         let (mut end, mut rows) = (start, 0);
@@ -175,9 +204,9 @@ fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &
         for moved in own.iter().flat_map(|piece| piece.iter()) {
             let place = &mut next[key.of(&moved.row) as usize & mask];
             for (plane, word) in target.planes.iter_mut().zip(moved.row) {
-                plane[*place] = word;
+                plane[*place].write(word);
             }
-            target.order[*place] = moved.number;
+            target.order[*place].write(moved.number);
             *place += 1;
         }
     }
@@ -198,7 +227,7 @@ mod tests {
                 let mut expected: Vec<u32> = (0..count as u32).collect();
                 expected.sort_by_key(|&row| key.of(&rows[row as usize]));
                 for threads in [1, 3] {
-                    let sorted = by_key(&key, &rows, threads, &mut Vec::new());
+                    let sorted = by_key(&key, &rows, threads, &mut Way::default());
                     assert_eq!(sorted.order, expected);
                     for (place, &row) in expected.iter().enumerate() {
                         assert_eq!([sorted.planes[0][place], sorted.planes[1][place]], rows[row as usize]);
