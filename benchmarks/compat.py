@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 DATA = ROOT / "benchmarks" / "data"
 PEER = DATA / "peer"
 TEXTS, TEXT_WORDS = 10_000, 470
-ENTRIES, QUERIES = 1_000_000, 10_000
+ENTRIES, QUERIES = 1_000_000, 100_000
 ARTICLES, LOOPED = 100_000, 10_000
 
 
