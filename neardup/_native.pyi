@@ -203,8 +203,9 @@ class StreamIndex:
     """Named fingerprints that come, go and are asked for one by one: a base of `SimhashIndex`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None: ...
-    def _start(self, bits: int, radius: int, blocks: list[tuple[int, int]], limit: int) -> None:
-        """Begin anew. A block is given by its first bit and the one behind it."""
+    def _start(self, plain: type, bits: int, radius: int, blocks: list[tuple[int, int]], limit: int) -> None:
+        """Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
+        have the value that the native part of them has."""
     def add(self, obj_id: Any, simhash: Any) -> None:
         """Put in a fingerprint; it waits for the next question, to go in together with others."""
     def delete(self, obj_id: Any, simhash: Any) -> None:

@@ -2,7 +2,8 @@
 //!
 //! Linux may queue a new thread behind the one that made it, where it waits for the end of a slice of time
 //! though other cores are idle: on two cores eleven phases of 1.3 ms took twice their time. So whoever makes
-//! a thread leaves its core to it. Each may run anywhere from then on; elsewhere nothing is done.
+//! a thread leaves its core to it, if it is a thread of ours. Each may run from then on where its maker might;
+//! elsewhere nothing is done.
 
 #[cfg(target_os = "linux")]
 pub use linux::Cores;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Only fingerprints move, never row numbers: pairs are pairs of values, and `resolve` finds
-//! the rows afterwards. Equal fingerprints are collapsed in the first table. A bucket with
-//! very many rows is joined anew on its other bits.
+//! the rows afterwards. Many equal fingerprints are collapsed in the first table; few, or more than
+//! can be held twice, meet in every table. A bucket with very many rows is joined anew on its other bits.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use crate::keys::{BATCH, Key};
 use crate::parallel::{Cancel, map, share};
 use crate::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
 
-/// Pairs of values, each once, and the values that occur more than once.
+/// Pairs of values, and the values that occur more than once: pairs with those may be there more often.
 pub struct Found<const W: usize> {
     pub pairs: Vec<[[u64; W]; 2]>,
     pub repeated: Vec<[u64; W]>,
@@ -69,8 +69,9 @@ const MAX_PARTS: usize = 2048;
 /// Larger buckets are joined anew on their other bits.
 const GIANT: usize = 16384;
 /// Buckets of rows that were not made distinct before are made so from this size on, if it is far
-/// above the mean: equal rows may be the cause.
+/// above the mean, or large: equal rows may be the cause.
 const CROWD: usize = 64;
+const LARGE: usize = 512;
 const LINE: usize = 8;
 
 /// What is known of equal rows.
@@ -788,9 +789,10 @@ impl<const W: usize> Worker<W> {
             return Ok(());
         }
         self.buckets.fill(pieces, &tables[number].key, shape);
+        let told = self.repeated.len();
         match equal {
             Equal::Aside => self.collapse(2, true, true),
-            Equal::Met => self.collapse(CROWD.max(4 * self.buckets.mean()), number == 0, false),
+            Equal::Met => self.collapse((4 * self.buckets.mean()).clamp(CROWD, LARGE), number == 0, false),
             Equal::None => {}
         }
         let before = self.pairs.len();
@@ -817,6 +819,11 @@ impl<const W: usize> Worker<W> {
             }
         }
         self.emit(tables, number);
+        // A value that is there n times met itself about n * n / 2 times.
+        let mut repeated = self.repeated.split_off(told);
+        repeated.sort_unstable();
+        repeated.dedup();
+        self.repeated.append(&mut repeated);
         job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
         job.check()
     }

@@ -2,6 +2,7 @@
 //!
 //! Threads live only as long as the call: nothing is left behind that a fork could break.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -55,22 +56,33 @@ pub fn share<S: Send>(
     on_threads(threads.min(tasks), run)
 }
 
+thread_local! {
+    /// Whether this thread was made here. Where others run is not ours to say.
+    static OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Call *run* in a thread that was made for it.
+pub fn on_own_thread<T>(run: impl FnOnce() -> T) -> T {
+    OURS.set(true);
+    run()
+}
+
 /// Call *run* on *threads* threads, this one among them; what each returned. A system that has no
 /// more threads to give still gets the work done, with fewer.
 fn on_threads<S: Send>(threads: usize, run: impl Fn() -> S + Sync) -> Vec<S> {
     if threads <= 1 {
         return vec![run()];
     }
-    let mut cores = Cores::new();
+    let mut cores = OURS.get().then(Cores::new);
     std::thread::scope(|scope| {
-        let (run, all) = (&run, cores.all);
+        let (run, all) = (&run, cores.as_ref().map(|cores| cores.all));
         let start = |_| {
-            let left = cores.stay();
+            let leaves = cores.as_mut().is_some_and(Cores::stay);
             let helper = std::thread::Builder::new().spawn_scoped(scope, move || {
-                all.allow();
-                run()
+                all.iter().for_each(|all| all.allow());
+                on_own_thread(run)
             });
-            if left {
+            if let Some(cores) = cores.as_ref().filter(|_| leaves) {
                 cores.leave();
             }
             helper.ok()

@@ -219,7 +219,7 @@ pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
     }
     // Cut at sampled values, sort the pieces side by side.
     let pieces = threads * 4;
-    let mut sample: Vec<Pair> = pairs.iter().step_by(pairs.len() / (pieces * 16)).copied().collect();
+    let mut sample: Vec<Pair> = pairs.iter().step_by((pairs.len() / (pieces * 16)).max(1)).copied().collect();
     sample.sort_unstable();
     let cuts: Vec<Pair> = (1..pieces).map(|piece| sample[piece * sample.len() / pieces]).collect();
     let mut parts: Vec<Vec<Pair>> = vec![Vec::new(); pieces];
@@ -259,6 +259,11 @@ mod tests {
         let pairs: Vec<Pair> = (0..100_000u32)
             .map(|i| Pair { left: i.wrapping_mul(2_654_435_761) % 1000, right: i, distance: 1 })
             .collect();
-        assert_eq!(sort_pairs(pairs.clone(), 1), sort_pairs(pairs, 3));
+        for count in [10_000, pairs.len()] {
+            for threads in [3, 256] {
+                let some = pairs[..count].to_vec();
+                assert_eq!(sort_pairs(some.clone(), 1), sort_pairs(some, threads));
+            }
+        }
     }
 }

@@ -123,12 +123,13 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
         }
         for part in 0..parts {
             let place = places[part];
+            assert_eq!(place, piece.bounds[part + 1], "the rows changed while they were sorted");
             let first = (place - place % LINE).max(piece.bounds[part]);
             let line = &lines[part * LINE..][..LINE];
             own[first..place].copy_from_slice(&line[first % LINE..][..place - first]);
         }
     });
-    // SAFETY: each chunk's rows went to places of their own, as many as it has.
+    // SAFETY: each chunk's rows went to places of their own, as many as it has: that was asserted.
     let moved = unsafe { &*(&raw const *moved as *const [Moved<W>]) };
     let mut bounds = vec![0; (1usize << key.width) + 1];
     let mut planes: Vec<_> = (0..W).map(|_| room(rows.len())).collect();

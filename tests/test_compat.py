@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import gc
 import hashlib
 import logging
 import pickle
 import re
 import sys
 import types
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -163,6 +165,41 @@ def test_an_index_of_ones_own_may_take_other_arguments() -> None:
             super().add(f"number {obj_id}", simhash)
 
     assert Numbered(5, 6, 700, radius=2).get_near_dups(Simhash(5)) == ["number 0", "number 1"]
+
+
+def test_a_copy_of_an_index_keeps_what_a_class_of_ones_own_added() -> None:
+    class Counted(SimhashIndex):
+        entries = 0
+
+    index = Counted([("a", Simhash(1))], k=1)
+    index.entries = 7
+    other = copy.deepcopy(index)
+    assert (other.entries, other.get_near_dups(Simhash(0))) == (7, ["a"])
+
+
+def test_an_index_asks_a_class_of_ones_own_for_its_value() -> None:
+    class Late(Simhash):
+        value = property(lambda self: 12)  # type: ignore[assignment]
+
+        def __init__(self) -> None:
+            self.f = 64
+
+    index = SimhashIndex([("late", Late())], k=1)
+    assert index.get_near_dups(Simhash(13)) == ["late"]
+    assert index.get_near_dups(Late()) == ["late"]
+
+
+def test_a_simhash_that_holds_its_holder_is_collected() -> None:
+    class Document:
+        def __init__(self) -> None:
+            self.print = Simhash("text", hashfunc=self.digest)
+
+        def digest(self, data: bytes) -> bytes:
+            return hashlib.md5(data).digest()
+
+    gone = weakref.ref(Document())
+    gc.collect()
+    assert gone() is None
 
 
 def test_an_entry_is_there_once_but_an_id_may_have_several_fingerprints(

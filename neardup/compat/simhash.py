@@ -238,7 +238,7 @@ class SimhashIndex(StreamIndex):
         self._masks = block_masks(self.f, self._offsets)
         ends = [*self._offsets[1:], self.f]
         blocks = list(zip(self._offsets, ends, strict=True))
-        self._start(*check_shape(self.f, min(self.k, self.f)), blocks, BIG_BUCKET)
+        self._start(Simhash, *check_shape(self.f, min(self.k, self.f)), blocks, BIG_BUCKET)
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:
         """The name of each block of a fingerprint."""
@@ -280,13 +280,12 @@ class SimhashIndex(StreamIndex):
         for at, count in crowds:
             self.log.warning("Big bucket found. key:%s, len:%s", keys[at], count)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "entries": self._entries(), "asked": self._asked()}
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.__dict__, self._entries(), self._asked()
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        names, words = state.pop("entries")
-        asked = state.pop("asked")
-        self.__dict__.update(state)
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        own, (names, words), asked = state
+        self.__dict__.update(own)
         self._begin()
         for value in self._prints(asked):  # while there is nothing to delete
             StreamIndex.delete(self, "", Simhash(value, self.f))

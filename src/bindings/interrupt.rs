@@ -8,7 +8,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::LimitReached;
-use crate::parallel::Cancel;
+use crate::parallel::{Cancel, on_own_thread};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -30,7 +30,7 @@ pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Can
             let worker = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
                     let _done = done; // dropped, and so heard, when the work ends
-                    guarded(cancel)
+                    on_own_thread(|| guarded(cancel))
                 })
                 .map_err(|error| LimitReached::new_err(format!("the system gives no thread: {error}")))?;
             let mut raised = None;

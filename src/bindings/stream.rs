@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyAssertionError, PyOverflowError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::{PyTraverseError, PyVisit};
 
 use super::{InvalidValue, LimitReached};
 use crate::index_stream::{Stream, Wide, stream};
@@ -50,10 +51,15 @@ impl SimhashValue {
     }
 
     #[setter]
-    fn set_value(&mut self, value: &Bound<'_, PyAny>) {
+    fn set_value(own: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
-        self.other = if word.is_none() { Some(value.clone().unbind()) } else { None };
-        self.word = word.unwrap_or(0);
+        let other = if word.is_none() { Some(value.clone().unbind()) } else { None };
+        let mut held = own.try_borrow_mut()?;
+        held.word = word.unwrap_or(0);
+        let old = std::mem::replace(&mut held.other, other);
+        drop(held); // what the old one does when it goes may look at this object
+        drop(old);
+        Ok(())
     }
 
     #[getter]
@@ -73,8 +79,20 @@ impl SimhashValue {
 
     #[setter]
     #[allow(non_snake_case)]
-    fn set__options(&mut self, options: Bound<'_, PyAny>) {
-        self._options = Some(options.unbind());
+    fn set__options(own: &Bound<'_, Self>, options: Bound<'_, PyAny>) -> PyResult<()> {
+        let old = own.try_borrow_mut()?._options.replace(options.unbind());
+        drop(old);
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.other)?;
+        visit.call(&self._options)
+    }
+
+    fn __clear__(&mut self) {
+        self.other = None;
+        self._options = None;
     }
 }
 
@@ -82,6 +100,8 @@ impl SimhashValue {
 #[pyclass(frozen, subclass, module = "neardup._native")]
 struct StreamIndex {
     bits: AtomicUsize,
+    /// The class of which it is known that its value is the one in the object.
+    plain: OnceLock<Py<PyType>>,
     stream: Mutex<Box<dyn Stream>>,
 }
 
@@ -131,7 +151,8 @@ impl StreamIndex {
     /// The value of a `Simhash`, if it has as many bits as the index.
     fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Wide> {
         let (py, own) = (simhash.py(), self.bits.load(Ordering::Relaxed));
-        if let Ok(simhash) = simhash.cast::<SimhashValue>()
+        if self.plain.get().is_some_and(|plain| simhash.get_type().is(plain))
+            && let Ok(simhash) = simhash.cast::<SimhashValue>()
             && let Ok(simhash) = simhash.try_borrow()
             && simhash.other.is_none()
             && simhash.f == own
@@ -173,11 +194,14 @@ impl StreamIndex {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> StreamIndex {
-        StreamIndex { bits: AtomicUsize::new(64), stream: Mutex::new(stream(64, 0, &[], 0)) }
+        StreamIndex { bits: AtomicUsize::new(64), plain: OnceLock::new(), stream: Mutex::new(stream(64, 0, &[], 0)) }
     }
 
-    /// Begin anew. A block is given by its first bit and the one behind it.
-    fn _start(&self, py: Python<'_>, bits: usize, radius: u32, blocks: Vec<(usize, usize)>, limit: u32) {
+    /// Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
+    /// have the value that the native part of them has.
+    fn _start(&self, plain: Bound<'_, PyType>, bits: usize, radius: u32, blocks: Vec<(usize, usize)>, limit: u32) {
+        let py = plain.py();
+        self.plain.get_or_init(|| plain.unbind());
         let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
         self.bits.store(bits, Ordering::Relaxed);
         *self.lock(py) = stream(bits, radius, &blocks, limit);
@@ -187,7 +211,8 @@ impl StreamIndex {
     fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = self.value(simhash)?;
         let name = text(obj_id)?;
-        if self.lock(simhash.py()).add(utf8(&name)?, &value) {
+        let name = utf8(&name)?;
+        if self.lock(simhash.py()).add(name, &value) {
             Ok(())
         } else {
             Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints"))
