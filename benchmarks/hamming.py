@@ -1,11 +1,12 @@
 # ruff: noqa: B023 - every lambda is called before its loop goes on
 """The Hamming engine against its peers: one run, counts compared, medians of wall and CPU seconds.
 
-    python benchmarks/hamming.py [--data DIR] [--out results.json] [PART...]
+    python benchmarks/hamming.py [--data DIR] [--simhash-py PYTHON] [--out results.json] [PART...]
 
 Parts: bounds join10k join1m join10m join100m search1m search10m groups floods real growth.
 Peers that are not installed are left out and named. On a shared machine the CPU seconds are the
 steadier figure: a peer on one thread and ours on two are compared fairly by them.
+PYTHON is the one of an environment that `benchmarks/engines/simhash_py.py build` made.
 DIR holds `*.jsonl.gz` files with a `text` field; without it, installed documentation is read.
 """
 
@@ -19,7 +20,9 @@ import os
 import re
 import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -230,6 +233,30 @@ def joins(
     same(work)
 
 
+def simhash_py_join(label: str, words: np.ndarray, python: str) -> None:
+    """simhash-py's own time, without its list from our array, in a process of its own."""
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file.name, words)
+        engine = os.path.join(os.path.dirname(__file__), "engines", "simhash_py.py")
+        done = subprocess.run(
+            [python, engine, "find", file.name, str(RADIUS)], check=True, capture_output=True, text=True
+        )
+    found = json.loads(done.stdout)
+    row = {
+        "work": f"join {label}",
+        "engine": f"simhash-py, {found['blocks']} blocks",
+        "count": found["pairs"],
+    }
+    RESULTS.append(
+        {**row, "wall": found["seconds"], "cpu": found["seconds"], "runs": 1, "load": os.getloadavg()[0]}
+    )
+    print(
+        f"{row['work']:34} {row['engine']:26} wall {found['seconds']:9.4f} s  count {row['count']}",
+        flush=True,
+    )
+    same(f"join {label}")
+
+
 def search(label: str, count: int, queries: int, repeat: int = 3) -> None:
     words = uniform(count)
     rng = np.random.default_rng(5)
@@ -366,6 +393,7 @@ def main() -> None:
     )
     parser.add_argument("parts", nargs="*")
     parser.add_argument("--data")
+    parser.add_argument("--simhash-py", metavar="PYTHON")
     parser.add_argument("--out")
     asked = parser.parse_args()
     every = [
@@ -435,6 +463,8 @@ def main() -> None:
                     ("duckdb", "duckdb blocks", duckdb_join, 1),
                 ],
             )
+            if asked.simhash_py:
+                simhash_py_join("1 M", uniform(1_000_000), asked.simhash_py)
         elif part == "join10m":
             joins(
                 "10 M",
