@@ -65,9 +65,8 @@ impl Common {
             for (third, entry) in threes[lead << 6 | second].iter().enumerate() {
                 let stays = usize::from(*entry) == third;
                 let other = *entry == OTHER || stays && rules == Rules::Lower;
-                if if bit & WORDS != 0 { stays } else { other } {
-                    common.thirds[third] |= bit;
-                }
+                let told = if bit & WORDS != 0 { stays } else { other };
+                common.thirds[third] |= if told { bit } else { 0 };
             }
         }
         common

@@ -492,7 +492,7 @@ mod tests {
     }
 
     /// Letters of every kind that the tables and the slow path tell apart.
-    const LETTERS: [&str; 44] = [
+    const LETTERS: [&str; 54] = [
         "a",
         "Z",
         "_",
@@ -532,6 +532,16 @@ mod tests {
         "か",
         "\u{3099}",
         "。",
+        "、",
+        "々",
+        "が",
+        "カ",
+        "ー",
+        "・",
+        "“",
+        "…",
+        "！",
+        "０",
         "，",
         "Ａ",
         "ก\u{e49}",
