@@ -97,7 +97,7 @@ class Job:
     overwrite: bool = False
     save_scheme: bool = False
     threads: int | None = None
-    memory: int = 256 << 20
+    memory: int = 192 << 20
     quiet: bool = False
 
 
