@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::distance::{Planes, distance, pairs_between};
 use crate::join::{Job, Stop, self_join};
+use crate::memory::room_for;
 use crate::parallel::each;
 use crate::plan::{Force, Method, Sample, Task, plan};
 use crate::resolve::{Values, numbered};
@@ -39,42 +40,62 @@ pub struct Listed {
 }
 
 impl Stars {
+    /// Each row is its own centre.
+    pub fn alone(count: usize) -> Stars {
+        let mut stars = Stars { center: room_for(count), distance: room_for(count) };
+        stars.center.extend(0..count as u32);
+        stars.distance.resize(count, 0);
+        stars
+    }
+
     pub fn listed(self, order: Option<&[u32]>) -> Listed {
         let count = self.center.len();
         let row_at = |place: usize| order.map_or(place, |order| order[place] as usize);
         // A row's centre comes before it, so that each can give its place to the number of its group.
         let mut label = self.center;
-        let (mut centers, mut places) = (Vec::new(), Vec::new());
+        let groups = (0u32..).zip(&label).filter(|(row, center)| row == *center).count();
+        let (mut centers, mut member) = (room_for(groups), room_for(count - groups));
+        let (mut last, mut by_group) = (0, true);
         for row in (0..count).map(row_at) {
             let center = label[row] as usize;
             if center == row {
                 label[row] = centers.len() as u32;
                 centers.push(row as u32);
-                places.push(0);
             } else {
-                label[row] = label[center];
-                places[label[row] as usize] += 1;
+                let group = label[center];
+                label[row] = group;
+                member.push(row as u32);
+                by_group &= last <= group;
+                last = group;
             }
         }
-        let mut members = 0;
-        for place in &mut places {
-            let count = *place;
-            *place = members;
-            members += count;
+        if !by_group {
+            member = counted_by(&member, |row| label[row as usize] as usize, groups);
         }
-        let (mut member, mut center, mut distance) = (vec![0; members], vec![0; members], vec![0; members]);
-        for row in (0..count).map(row_at) {
-            let group = label[row] as usize;
-            if centers[group] as usize != row {
-                let place = &mut places[group];
-                member[*place] = row as u32;
-                center[*place] = centers[group];
-                distance[*place] = self.distance[row];
-                *place += 1;
-            }
-        }
+        let (mut center, mut distance) = (room_for(member.len()), room_for(member.len()));
+        center.extend(member.iter().map(|&row| centers[label[row as usize] as usize]));
+        distance.extend(member.iter().map(|&row| self.distance[row as usize]));
         Listed { label, centers, member, center, distance }
     }
+}
+
+/// The rows by the group of each; those of a group stay in their order.
+fn counted_by(rows: &[u32], group_of: impl Fn(u32) -> usize, groups: usize) -> Vec<u32> {
+    let mut places = vec![0u32; groups];
+    for &row in rows {
+        places[group_of(row)] += 1;
+    }
+    let mut start = 0;
+    for place in &mut places {
+        start += std::mem::replace(place, start);
+    }
+    let mut sorted = vec![0; rows.len()];
+    for &row in rows {
+        let place = &mut places[group_of(row)];
+        sorted[*place as usize] = row;
+        *place += 1;
+    }
+    sorted
 }
 
 /// The greedy stars of `rows`. `order` lists row numbers, the first to become a centre first.
@@ -86,7 +107,7 @@ pub fn stars<const W: usize>(
     job: &Job<'_>,
 ) -> Result<Stars, Stop> {
     let count = rows.len();
-    let mut result = Stars { center: (0..count as u32).collect(), distance: vec![0; count] };
+    let mut result = Stars::alone(count);
     if count < 2 {
         return Ok(result);
     }
@@ -389,7 +410,8 @@ fn brute_first<const W: usize>(
 
 /// Labels of connected components: the smallest row of each, for all rows.
 pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<u32> {
-    let mut parent: Vec<u32> = (0..count as u32).collect();
+    let mut parent: Vec<u32> = room_for(count);
+    parent.extend(0..count as u32);
     fn root(parent: &mut [u32], mut item: u32) -> u32 {
         while parent[item as usize] != item {
             parent[item as usize] = parent[parent[item as usize] as usize];

@@ -190,6 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn one_near_pair_is_found_wherever_it_stands() {
+        let mut state = 5;
+        for (i, j) in (0..40).flat_map(|j| (0..j).map(move |i| (i, j))) {
+            for (flipped, radius) in [(1u64 << 63, 1), (0x8000_0000_8000_0000, 2), (0x1f, 5), (0x1f, 4), (0x3f, 6)] {
+                let mut words: Vec<u64> = (0..40).map(|_| crate::plan::split_mix(&mut state)).collect();
+                words[j] = words[i] ^ flipped;
+                let expected: &[[u32; 2]] = if flipped.count_ones() <= radius { &[[i as u32, j as u32]] } else { &[] };
+                for end in [40, j + 1] {
+                    let mut hits = Vec::new();
+                    pairs_within(&[&words], 0..end, radius, &mut hits);
+                    assert_eq!(hits, expected, "{i} and {j} of {end}, radius {radius}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_level_finds_the_same_pairs() {
         every_level_agrees::<1>();
         every_level_agrees::<2>();

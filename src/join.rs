@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::distance::{Planes, distance, pairs_between, pairs_within, row};
 use crate::keys::{BATCH, Key};
+use crate::memory::{in_large_pages, room_for};
 use crate::parallel::{Cancel, map, share};
 use crate::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
 
@@ -340,6 +341,7 @@ impl<const W: usize> Scratch<W> {
         if self.words.len() < words {
             self.words = Vec::new(); // given back before more is asked for
             self.words = vec![0; words];
+            in_large_pages(&mut self.words);
         }
     }
 
@@ -705,6 +707,9 @@ impl<const W: usize> Buckets<W> {
         self.bounds.clear();
         self.bounds.resize(buckets + 1, 0);
         self.keys.clear();
+        if self.keys.capacity() < self.total {
+            self.keys = room_for(self.total);
+        }
         let mut batch = [0; BATCH];
         for rows in pieces.iter().flat_map(|piece| piece.chunks(BATCH)) {
             key.extract(rows, &mut batch);
@@ -720,7 +725,9 @@ impl<const W: usize> Buckets<W> {
             sum += count;
         }
         if self.planes.len() < self.total * W {
-            self.planes.resize(self.total * W, 0);
+            self.planes = Vec::new(); // given back before more is asked for
+            self.planes = vec![0; self.total * W];
+            in_large_pages(&mut self.planes);
         }
         let mut keys = &self.keys[..];
         for piece in pieces {
@@ -864,11 +871,12 @@ impl<const W: usize> Worker<W> {
                 }
                 kept += end - start;
             } else {
+                let row_at = |index: usize| -> [u64; W] { std::array::from_fn(|word| planes[word * total + index]) };
+                let one = row_at(start);
+                // Of rows that are all equal two say as much as all.
+                let all = (start..end).any(|index| row_at(index) != one);
                 self.rows.clear();
-                self.rows.extend((start..end).map(|index| {
-                    let row: [u64; W] = std::array::from_fn(|word| planes[word * total + index]);
-                    row
-                }));
+                self.rows.extend((start..if all { end } else { (start + 2).min(end) }).map(row_at));
                 self.rows.sort_unstable();
                 let mut last_repeated = false;
                 for index in 0..self.rows.len() {

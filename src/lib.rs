@@ -34,6 +34,7 @@ mod join;
 mod jsonl;
 mod keys;
 mod md5;
+mod memory;
 mod mix;
 mod nearest;
 mod neighbours;

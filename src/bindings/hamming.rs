@@ -402,7 +402,7 @@ fn groups<'py>(
             let Some(numbers) = numbers else {
                 return Ok(stars.listed(order));
             };
-            let mut all = Stars { center: (0..count as u32).collect(), distance: vec![0; count] };
+            let mut all = Stars::alone(count);
             for (at, &row) in numbers.iter().enumerate() {
                 all.center[row as usize] = numbers[stars.center[at] as usize];
                 all.distance[row as usize] = stars.distance[at];
