@@ -3,9 +3,8 @@
 //! New fingerprints wait in a small live part that is searched one by one. When it is full it
 //! becomes a frozen segment, merged with smaller segments before it, so that there are few. A
 //! segment has one table for each block of its plan: `bounds[key]` to the fingerprints with that
-//! key, stored in full. The first table also is the order in which the segment keeps its
-//! fingerprints; the others name their places in it. A removed entry is only marked; what is
-//! marked goes when its segment is merged.
+//! key, stored in full, and their entries. The first table's are those of the segment itself. A
+//! removed entry is only marked; what is marked goes when its segment is merged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -32,9 +31,9 @@ pub struct Table<const W: usize> {
     /// Bits to flip in a key to reach all keys within the radius.
     flips: Vec<u32>,
     pub bounds: Column<u32>,
-    /// The fingerprints by key and their places in the segment; empty in the first table.
+    /// The fingerprints by key and their entries; empty in the first table, whose the segment has.
     pub planes: Vec<Column<u64>>,
-    pub places: Column<u32>,
+    pub entries: Column<u32>,
 }
 
 pub struct Segment<const W: usize> {
@@ -100,7 +99,7 @@ impl<const W: usize> Table<W> {
             flips,
             bounds: Column::default(),
             planes: Vec::new(),
-            places: Column::default(),
+            entries: Column::default(),
         }
     }
 
@@ -126,34 +125,24 @@ impl<const W: usize> Segment<W> {
         let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
         let probes = probes(&sample, rows.len(), W, radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
-        let Some(table) = tables.first_mut() else {
+        if tables.is_empty() {
             let planes = (0..W).map(|word| Column::Owned(rows.iter().map(|row| row[word]).collect())).collect();
             let entries = listed.unwrap_or_else(|| (first..first + rows.len() as u32).collect());
             return Segment { planes, entries: Column::Owned(entries), tables };
-        };
-        let mut way = Way::default();
-        let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut way);
-        drop(rows);
-        table.bounds = Column::Owned(bounds);
-        match listed {
-            Some(listed) => order.iter_mut().for_each(|row| *row = listed[*row as usize]),
-            None => order.iter_mut().for_each(|row| *row += first),
         }
-        let joined: Vec<[u64; W]>;
-        let sorted = if W == 1 {
-            planes[0].as_chunks().0
-        } else {
-            joined = (0..order.len()).map(|place| std::array::from_fn(|word| planes[word][place])).collect();
-            &joined
-        };
-        for table in &mut tables[1..] {
-            let Sorted { bounds, planes, order } = by_key(&table.key, sorted, threads, &mut way);
+        let mut way = Way::default();
+        for table in &mut tables {
+            let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut way);
+            match &listed {
+                Some(listed) => order.iter_mut().for_each(|row| *row = listed[*row as usize]),
+                None => order.iter_mut().for_each(|row| *row += first),
+            }
             table.bounds = Column::Owned(bounds);
             table.planes = planes.into_iter().map(Column::Owned).collect();
-            table.places = Column::Owned(order);
+            table.entries = Column::Owned(order);
         }
-        let planes = planes.into_iter().map(Column::Owned).collect();
-        Segment { planes, entries: Column::Owned(order), tables }
+        let (planes, entries) = (std::mem::take(&mut tables[0].planes), std::mem::take(&mut tables[0].entries));
+        Segment { planes, entries, tables }
     }
 
     pub fn len(&self) -> usize {
@@ -204,6 +193,50 @@ impl<const W: usize> Segment<W> {
         self.land(&flight[..count], queries, radius, found, hits);
     }
 
+    /// What one segment holds within the radius of one query that looks at few buckets; whether it does.
+    fn search_few(
+        &self,
+        query: &[u64; W],
+        radius: u32,
+        found: &mut Vec<[u32; 2]>,
+        hit: &mut impl FnMut(u32, u32),
+    ) -> bool {
+        const FEW: usize = 8;
+        let tables = if radius == 0 { &self.tables[..self.tables.len().min(1)] } else { &self.tables[..] };
+        if tables.is_empty() || tables.iter().map(|table| table.flips.len()).sum::<usize>() > FEW {
+            return false;
+        }
+        let mut looks = [(0, 0, 0); FEW];
+        let mut count = 0;
+        for (number, table) in tables.iter().enumerate() {
+            let key = table.key.of(query);
+            for flip in &table.flips {
+                let (planes, entries, columns) = self.bucket(number, key ^ flip);
+                prefetch(planes[0], columns.start);
+                prefetch(planes[0], columns.start + 8);
+                prefetch(entries, columns.start);
+                looks[count] = (number as u32, columns.start as u32, columns.end as u32);
+                count += 1;
+            }
+        }
+        let asked: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
+        for &(number, start, end) in &looks[..count] {
+            if start == end {
+                continue;
+            }
+            let number = number as usize;
+            let (planes, entries) = self.listed(number);
+            pairs_between(&asked, 0..1, &planes, start as usize..end as usize, radius, found);
+            for [_, index] in found.drain(..) {
+                let value = row(&planes, index as usize);
+                if !self.tables[..number].iter().any(|earlier| earlier.sees(query, &value)) {
+                    hit(entries[index as usize], distance(query, &value));
+                }
+            }
+        }
+        true
+    }
+
     /// Compare queries with the buckets they look at, whose bounds are on their way.
     fn land(
         &self,
@@ -214,15 +247,14 @@ impl<const W: usize> Segment<W> {
         hits: &mut impl FnMut(u32, u32, u32),
     ) {
         for look in flight {
-            let (planes, columns) = self.bucket(look.table as usize, look.bucket);
+            let (planes, entries, columns) = self.bucket(look.table as usize, look.bucket);
             prefetch(planes[0], columns.start);
             prefetch(planes[0], columns.start + 8);
-            let places = if look.table == 0 { &self.entries } else { &self.tables[look.table as usize].places };
-            prefetch(places.slice(), columns.start);
+            prefetch(entries, columns.start);
         }
         for look in flight {
             let (number, at) = (look.table as usize, look.query as usize);
-            let (planes, columns) = self.bucket(number, look.bucket);
+            let (planes, entries, columns) = self.bucket(number, look.bucket);
             if columns.is_empty() {
                 continue;
             }
@@ -236,19 +268,26 @@ impl<const W: usize> Segment<W> {
                 if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
                     continue;
                 }
-                let place = if number == 0 { index } else { self.tables[number].places.slice()[index as usize] };
-                hits(look.query, self.entries.slice()[place as usize], distance(&asked, &value));
+                hits(look.query, entries[index as usize], distance(&asked, &value));
             }
         }
     }
 
-    /// The fingerprints of a table, and which of them have a key.
+    /// The fingerprints of a table and their entries.
     #[inline(always)]
-    fn bucket(&self, number: usize, key: u32) -> (Planes<'_, W>, Range<usize>) {
+    fn listed(&self, number: usize) -> (Planes<'_, W>, &[u32]) {
         let table = &self.tables[number];
-        let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
-        let bounds = table.bounds.slice();
-        (planes, bounds[key as usize] as usize..bounds[key as usize + 1] as usize)
+        let (planes, entries) =
+            if number == 0 { (&self.planes, &self.entries) } else { (&table.planes, &table.entries) };
+        (views::<W>(planes), entries.slice())
+    }
+
+    /// The same, and which of them have a key.
+    #[inline(always)]
+    fn bucket(&self, number: usize, key: u32) -> (Planes<'_, W>, &[u32], Range<usize>) {
+        let (planes, entries) = self.listed(number);
+        let bounds = self.tables[number].bounds.slice();
+        (planes, entries, bounds[key as usize] as usize..bounds[key as usize + 1] as usize)
     }
 
     /// As `search`, for many queries: they are sorted by key, so that all that look at a bucket do
@@ -269,7 +308,7 @@ impl<const W: usize> Segment<W> {
         let answers = share(apart, self.tables.len(), Default::default, |state, number| {
             let (way, all): &mut (Way<W>, Vec<Vec<Hit>>) = state;
             let table = &self.tables[number];
-            let planes = views::<W>(if number == 0 { &self.planes } else { &table.planes });
+            let (planes, entries) = self.listed(number);
             let bounds = table.bounds.slice();
             let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, way);
             let sorted: Planes<'_, W> = std::array::from_fn(|word| &sorted[word][..]);
@@ -296,8 +335,7 @@ impl<const W: usize> Segment<W> {
                         if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
                             continue;
                         }
-                        let place = if number == 0 { index } else { table.places.slice()[index as usize] };
-                        let entry = self.entries.slice()[place as usize];
+                        let entry = entries[index as usize];
                         if keep(entry) {
                             let distance = distance(&asked, &value);
                             hits.push(Hit { query: order[at as usize], distance, entry });
@@ -321,7 +359,7 @@ impl<const W: usize> Segment<W> {
         let tables: usize = self
             .tables
             .iter()
-            .map(|table| planes(&table.planes) + table.places.slice().len() * 4 + table.bounds.slice().len() * 4)
+            .map(|table| planes(&table.planes) + table.entries.slice().len() * 4 + table.bounds.slice().len() * 4)
             .sum();
         planes(&self.planes) + self.len() * 4 + tables
     }
@@ -487,18 +525,52 @@ impl<const W: usize> Store<W> {
         for segment in self.segments.iter().filter(|segment| !segment.prefers_sorted(batch)) {
             segment.search(queries, range.clone(), radius, found, &mut keep);
         }
+        self.search_live(queries, range, radius, found, &mut keep);
+    }
+
+    /// What the live part holds.
+    #[inline]
+    fn search_live(
+        &self,
+        queries: &Planes<'_, W>,
+        range: Range<usize>,
+        radius: u32,
+        found: &mut Vec<[u32; 2]>,
+        hit: &mut impl FnMut(u32, u32, u32),
+    ) {
+        if self.live_len() == 0 {
+            return;
+        }
         let live: Planes<'_, W> = std::array::from_fn(|word| &self.live[word][..]);
         pairs_between(queries, range, &live, 0..self.live_len(), radius, found);
         for [query, place] in found.drain(..) {
             let far = distance(&row(queries, query as usize), &row(&live, place as usize));
-            keep(query, self.live_first + place, far);
+            hit(query, self.live_first + place, far);
+        }
+    }
+
+    /// Ask for what `search_one` reads first.
+    #[inline]
+    pub fn prefetch_one(&self, query: &[u64; W]) {
+        for table in self.segments.iter().flat_map(|segment| &segment.tables) {
+            prefetch(table.bounds.slice(), table.key.of(query) as usize);
         }
     }
 
     /// Call `hit` with each entry within the radius of one fingerprint and its distance, in no order.
     pub fn search_one(&self, query: &[u64; W], radius: u32, found: &mut Vec<[u32; 2]>, hit: &mut impl FnMut(u32, u32)) {
         let planes: Planes<'_, W> = std::array::from_fn(|word| std::slice::from_ref(&query[word]));
-        self.search_range(&planes, 0..1, radius, 1, found, &mut |_, entry, distance| hit(entry, distance));
+        let mut keep = |entry: u32, distance: u32| {
+            if !self.is_dead(entry) {
+                hit(entry, distance);
+            }
+        };
+        for segment in &self.segments {
+            if !segment.search_few(query, radius, found, &mut keep) {
+                segment.search(&planes, 0..1, radius, found, &mut |_, entry, distance| keep(entry, distance));
+            }
+        }
+        self.search_live(&planes, 0..1, radius, found, &mut |_, entry, distance| keep(entry, distance));
     }
 
     /// All entries within the radius of one fingerprint, in no order.

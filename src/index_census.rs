@@ -19,6 +19,8 @@ struct Block<const W: usize> {
     mask: [u64; W],
     /// A power of two of them.
     cells: Vec<u32>,
+    /// No cell ever had more.
+    most: u32,
     /// The counts of keys, by cell; only of cells with more than half the limit.
     keys: HashMap<u32, HashMap<[u64; W], u32>>,
 }
@@ -33,7 +35,7 @@ impl<const W: usize> Census<W> {
             for bit in bits.clone() {
                 mask[bit / 64] |= 1 << (bit % 64);
             }
-            Block { mask, cells: vec![0], keys: HashMap::new() }
+            Block { mask, cells: vec![0], most: 0, keys: HashMap::new() }
         };
         Census { blocks: blocks.iter().map(block).collect(), limit, entries: 0 }
     }
@@ -44,6 +46,7 @@ impl<const W: usize> Census<W> {
         for block in &mut self.blocks {
             if self.entries > block.cells.len() * MOST_PER_CELL {
                 block.cells = vec![0; (4 * self.entries / MOST_PER_CELL).next_power_of_two()];
+                block.most = 0;
                 block.keys.clear();
                 all(&mut |row| block.add(row, self.limit / 2));
             } else {
@@ -64,7 +67,7 @@ impl<const W: usize> Census<W> {
     pub fn crowds(&mut self, row: &[u64; W], all: impl Fn(&mut dyn FnMut(&[u64; W]))) -> Vec<(usize, u32)> {
         let mut crowds = Vec::new();
         for (number, block) in self.blocks.iter_mut().enumerate() {
-            if block.cells[block.cell(&block.key(row))] > self.limit {
+            if block.most > self.limit && block.cells[block.cell(&block.key(row))] > self.limit {
                 let count = block.count(row, self.limit / 2, &all);
                 if count > self.limit {
                     crowds.push((number, count));
@@ -90,6 +93,7 @@ impl<const W: usize> Block<W> {
         let key = self.key(row);
         let cell = self.cell(&key);
         self.cells[cell] += 1;
+        self.most = self.most.max(self.cells[cell]);
         if self.cells[cell] > half
             && let Some(keys) = self.keys.get_mut(&(cell as u32))
         {

@@ -17,7 +17,7 @@ use crate::index::{Segment, Table};
 use crate::plan::Probe;
 
 pub const MAGIC: &[u8; 8] = b"NDINDEX\n";
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 const FIXED: usize = 64;
 const SUM: usize = 16;
 const ALIGN: usize = 64;
@@ -62,6 +62,9 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     let version = u32_at(file, 8);
     if version > VERSION as usize {
         return damage(format!("made by version {version} of the format; this neardup reads up to {VERSION}"));
+    }
+    if version == 1 {
+        return damage("made by version 1 of the format, which was never released; build the index anew");
     }
     let header = u32_at(file, 12);
     if version == 0
@@ -151,7 +154,7 @@ impl Layout {
     }
 
     /// Sections are: tables, planes, entries; then of each table bounds and (but for the first)
-    /// planes and places; then ids.
+    /// planes and entries; then ids.
     fn check(&self, file: &[u8]) -> Result<(), Damage> {
         let below =
             |bytes: &[u8], limit: usize| bytes.chunks_exact(4).all(|number| (u32::get(number) as usize) < limit);
@@ -186,7 +189,7 @@ impl Layout {
             if table > 0 {
                 planes(&mut next)?;
                 if !below(self.numbers(file, next, 4, self.entries)?, self.entries) {
-                    return damage(format!("a place of table {table} is out of range"));
+                    return damage(format!("an entry of table {table} is out of range"));
                 }
                 next += 1;
             }
@@ -244,7 +247,7 @@ impl Layout {
             table.bounds = take(self, map, &mut next)?;
             if number > 0 {
                 table.planes = planes(&mut next)?;
-                table.places = take(self, map, &mut next)?;
+                table.entries = take(self, map, &mut next)?;
             }
             segment.tables.push(table);
         }
@@ -353,7 +356,7 @@ fn write_new<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about
             for plane in &table.planes {
                 out.section(plane.slice())?;
             }
-            out.section(table.places.slice())?;
+            out.section(table.entries.slice())?;
         }
     }
     match ids {

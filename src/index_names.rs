@@ -1,5 +1,6 @@
 //! Names: short texts by number. One of up to 15 bytes lies in its slot, so that it is read at once.
 
+use crate::memory::room_for;
 use crate::simd;
 
 #[derive(Default)]
@@ -48,6 +49,13 @@ impl Names {
     /// Ask for a slot before it is needed.
     pub fn prefetch(&self, number: u32) {
         simd::prefetch(&self.slots[number as usize]);
+    }
+
+    /// Lie in no more room than is needed, and in large pages.
+    pub fn settle(&mut self) {
+        let mut slots = room_for(self.slots.len());
+        slots.extend_from_slice(&self.slots);
+        self.slots = slots;
     }
 
     /// Only some names, in this order.

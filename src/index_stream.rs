@@ -181,6 +181,7 @@ impl<const W: usize> Stream for Entries<W> {
         }
         if self.names.len() == 0 {
             self.names = names;
+            self.names.settle();
         } else {
             (0..rows.len() as u32).for_each(|row| self.names.push(names.get(row)));
         }
@@ -192,6 +193,7 @@ impl<const W: usize> Stream for Entries<W> {
     fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)> {
         self.settle();
         let value = cut(value);
+        self.store.prefetch_one(&value);
         self.note(value);
         self.near.clear();
         let (near, store, names) = (&mut self.near, &self.store, &self.names);
@@ -203,11 +205,11 @@ impl<const W: usize> Stream for Entries<W> {
         near.sort_unstable_by(|one, two| {
             one.0.cmp(&two.0).then_with(|| (names.get(one.1), one.1).cmp(&(names.get(two.1), two.1)))
         });
-        let mut known = HashSet::new();
+        let mut known = None;
         for (at, &(_, entry)) in near.iter().enumerate() {
             let own = names.get(entry);
             let new = if near.len() > 8 {
-                known.insert(own)
+                known.get_or_insert_with(HashSet::new).insert(own)
             } else {
                 near[..at].iter().all(|&(_, earlier)| names.get(earlier) != own)
             };

@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::keys::{BATCH, Key};
+use crate::memory::{in_large_pages, room_for};
 use crate::parallel::each;
 
 /// Rows in the order of their keys.
@@ -48,7 +49,7 @@ struct Target<'a> {
 /// Room for *count* values that are all written before any is read: the threads that write them are
 /// the first to touch its memory.
 fn room<T: Copy>(count: usize) -> Vec<MaybeUninit<T>> {
-    let mut room = Vec::with_capacity(count);
+    let mut room = room_for(count);
     // SAFETY: there is room for so many, and what may be uninitialised needs no value.
     unsafe { room.set_len(count) };
     room
@@ -132,6 +133,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
     // SAFETY: each chunk's rows went to places of their own, as many as it has: that was asserted.
     let moved = unsafe { &*(&raw const *moved as *const [Moved<W>]) };
     let mut bounds = vec![0; (1usize << key.width) + 1];
+    in_large_pages(&mut bounds);
     let mut planes: Vec<_> = (0..W).map(|_| room(rows.len())).collect();
     let mut order = room(rows.len());
     let targets = targets(&mut bounds, &mut planes, &mut order, &pieces, parts, low, threads);

@@ -197,13 +197,17 @@ def test_saving_replaces_a_file_that_is_in_use(tmp_path):
     )
 
 
-def test_a_file_of_a_newer_version_says_so(tmp_path):
+def test_a_file_of_another_version_says_so(tmp_path):
     index = nd.Index()
     index.save(tmp_path / "index")
     data = bytearray((tmp_path / "index").read_bytes())
     data[8] = 9
     (tmp_path / "index").write_bytes(data)
     with pytest.raises(DamagedFile, match="made by version 9"):
+        nd.Index.load(tmp_path / "index")
+    data[8] = 1
+    (tmp_path / "index").write_bytes(data)
+    with pytest.raises(DamagedFile, match="version 1 of the format, which was never released"):
         nd.Index.load(tmp_path / "index")
 
 

@@ -53,7 +53,7 @@ def _scheme(f: int, version: str) -> Scheme:
 
 
 class _Options(NamedTuple):
-    """What a `Simhash` was made with; nearly all of them share one."""
+    """What a `Simhash` was made with; nearly all of them have `PLAIN`, and none of their own."""
 
     reg: str | re.Pattern[str] = REG
     hashfunc: HashFunction | None = None
@@ -67,10 +67,10 @@ PLAIN: Final = _Options()
 
 def _option(name: str) -> Any:
     def get(self: Simhash) -> Any:
-        return getattr(self._options, name)
+        return getattr(self._options or PLAIN, name)
 
     def put(self: Simhash, value: Any) -> None:
-        self._options = self._options._replace(**{name: value})
+        self._options = (self._options or PLAIN)._replace(**{name: value})
 
     return property(get, put)
 
@@ -104,11 +104,11 @@ class Simhash(SimhashValue):
             _scheme(f, version)  # says what is wrong
         elif f % 8:
             raise InvalidValue("f must be a multiple of 8")
-        if reg is REG and hashfunc is None and log is None and version == PLAIN.version:
-            self._options = PLAIN
-        else:
+        if reg is not REG or hashfunc is not None or log is not None or version != PLAIN.version:
             returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
             self._options = _Options(reg, hashfunc, log, version, returns_int)
+        elif self._options:
+            self._options = PLAIN
         if type(value) is int:
             self.value = value
         elif isinstance(value, str):
@@ -172,7 +172,7 @@ class Simhash(SimhashValue):
         return f"Simhash({self.value}, f={self.f})"
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.value, self.f, tuple(self._options), getattr(self, "__dict__", {})
+        return self.value, self.f, tuple(self._options or PLAIN), getattr(self, "__dict__", {})
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.value, self.f, options, own = state

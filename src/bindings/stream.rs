@@ -1,8 +1,8 @@
 //! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyAssertionError, PyOverflowError};
@@ -23,15 +23,35 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 const MANY: usize = 1 << 16;
 
 /// The native part of `neardup.compat.simhash.Simhash`: its value lies in the object, where a question
-/// finds it at once.
-#[pyclass(subclass, module = "neardup._native")]
+/// finds it at once. What few of them have lies apart, so that the object fits a line of the cache.
+#[pyclass(frozen, subclass, module = "neardup._native")]
 #[derive(Default)]
 struct SimhashValue {
-    word: u64,
-    /// The value where it is no `int` of up to 64 bits.
-    other: Option<Py<PyAny>>,
-    f: usize,
-    _options: Option<Py<PyAny>>,
+    word: AtomicU64,
+    f: AtomicU32,
+    /// The value is no `int` of up to 64 bits: it lies in the rest.
+    apart: AtomicBool,
+    rest: Mutex<Option<Box<Rest>>>,
+}
+
+#[derive(Default)]
+struct Rest {
+    value: Option<Py<PyAny>>,
+    options: Option<Py<PyAny>>,
+}
+
+impl SimhashValue {
+    /// The rest, locked. While it is, nothing is called that may run Python code.
+    fn rest(&self) -> MutexGuard<'_, Option<Box<Rest>>> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The value, if it is that of a word, and the number of bits.
+    #[inline(always)]
+    fn word(&self) -> (Option<u64>, usize) {
+        let word = if self.apart.load(Ordering::Relaxed) { None } else { Some(self.word.load(Ordering::Relaxed)) };
+        (word, self.f.load(Ordering::Relaxed) as usize)
+    }
 }
 
 #[pymethods]
@@ -44,55 +64,63 @@ impl SimhashValue {
 
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match &self.other {
-            Some(value) => Ok(value.bind(py).clone()),
-            None => Ok(self.word.into_pyobject(py)?.into_any()),
+        if let (Some(word), _) = self.word() {
+            return Ok(word.into_pyobject(py)?.into_any());
         }
+        let value = self.rest().as_ref().and_then(|rest| rest.value.as_ref().map(|value| value.clone_ref(py)));
+        Ok(value.unwrap_or_else(|| py.None()).into_bound(py))
     }
 
     #[setter]
-    fn set_value(own: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_value(&self, value: &Bound<'_, PyAny>) {
         let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
-        let other = if word.is_none() { Some(value.clone().unbind()) } else { None };
-        let mut held = own.try_borrow_mut()?;
-        held.word = word.unwrap_or(0);
-        let old = std::mem::replace(&mut held.other, other);
-        drop(held); // what the old one does when it goes may look at this object
-        drop(old);
-        Ok(())
+        let old = if word.is_none() {
+            self.rest().get_or_insert_default().value.replace(value.clone().unbind())
+        } else {
+            self.rest().as_mut().and_then(|rest| rest.value.take())
+        };
+        self.word.store(word.unwrap_or(0), Ordering::Relaxed);
+        self.apart.store(word.is_none(), Ordering::Relaxed);
+        drop(old); // last: it may run Python code that looks at this object
     }
 
     #[getter]
-    fn f(&self) -> usize {
-        self.f
+    fn f(&self) -> u32 {
+        self.f.load(Ordering::Relaxed)
     }
 
     #[setter]
-    fn set_f(&mut self, f: usize) {
-        self.f = f;
+    fn set_f(&self, f: u32) {
+        self.f.store(f, Ordering::Relaxed);
     }
 
     #[getter]
     fn _options<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self._options.as_ref().map(|options| options.bind(py).clone())
+        let options = self.rest().as_ref().and_then(|rest| rest.options.as_ref().map(|own| own.clone_ref(py)));
+        options.map(|options| options.into_bound(py))
     }
 
     #[setter]
     #[allow(non_snake_case)]
-    fn set__options(own: &Bound<'_, Self>, options: Bound<'_, PyAny>) -> PyResult<()> {
-        let old = own.try_borrow_mut()?._options.replace(options.unbind());
+    fn set__options(&self, options: Bound<'_, PyAny>) {
+        let old = self.rest().get_or_insert_default().options.replace(options.unbind());
         drop(old);
-        Ok(())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.other)?;
-        visit.call(&self._options)
+        // Whoever holds the lock is in the middle of a change, and alive.
+        let Ok(rest) = self.rest.try_lock() else {
+            return Ok(());
+        };
+        match &*rest {
+            Some(rest) => visit.call(&rest.value).and_then(|()| visit.call(&rest.options)),
+            None => Ok(()),
+        }
     }
 
-    fn __clear__(&mut self) {
-        self.other = None;
-        self._options = None;
+    fn __clear__(&self) {
+        let old = self.rest().take();
+        drop(old);
     }
 }
 
@@ -153,11 +181,10 @@ impl StreamIndex {
         let (py, own) = (simhash.py(), self.bits.load(Ordering::Relaxed));
         if self.plain.get().is_some_and(|plain| simhash.get_type().is(plain))
             && let Ok(simhash) = simhash.cast::<SimhashValue>()
-            && let Ok(simhash) = simhash.try_borrow()
-            && simhash.other.is_none()
-            && simhash.f == own
+            && let (Some(word), bits) = simhash.get().word()
+            && bits == own
         {
-            return Ok(lowest(simhash.word, own));
+            return Ok(lowest(word, own));
         }
         let bits = simhash.getattr(intern!(py, "f"))?;
         if bits.extract::<usize>().ok() != Some(own) {
