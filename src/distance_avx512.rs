@@ -40,31 +40,35 @@ const FOLDED: u32 = 5;
 fn folded_within<const W: usize>(planes: &Planes<'_, W>, range: Range<usize>, radius: u32, hits: &mut Vec<[u32; 2]>) {
     let end = range.end;
     let limit = _mm512_set1_epi32(radius as i32);
+    let pads = pads();
     let mut i = range.start;
     while i + 1 < end {
-        let rows = fold(planes, i, end);
+        let rows = fold(planes, i, end, pads);
         let own = i..(i + 16).min(end);
-        let mut least = _mm512_set1_epi32(i32::MAX);
-        for turn in 1..9 {
-            least = _mm512_min_epu32(least, measure_folds(rows, rows, turn));
-        }
-        if _mm512_cmple_epu32_mask(least, limit) != 0 {
+        // Half of the turns are enough: the others are these, seen from the other side.
+        if folds_near::<1, 9>(rows, rows, limit) {
             few(planes, own.clone(), radius, hits);
         }
         let mut j = i + 16;
         while j < end {
-            let columns = fold(planes, j, end);
-            let mut least = _mm512_set1_epi32(i32::MAX);
-            for turn in 0..16 {
-                least = _mm512_min_epu32(least, measure_folds(rows, columns, turn));
-            }
-            if _mm512_cmple_epu32_mask(least, limit) != 0 {
+            if folds_near::<0, 16>(rows, fold(planes, j, end, pads), limit) {
                 pairs_between(planes, own.clone(), planes, j..(j + 16).min(end), radius, hits);
             }
             j += 16;
         }
         i += 16;
     }
+}
+
+/// Whether the fold of a row is within the limit of a column's, in one of the turns.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn folds_near<const FIRST: usize, const LAST: usize>(rows: __m512i, columns: __m512i, limit: __m512i) -> bool {
+    let mut least = measure_folds(rows, columns, FIRST);
+    for turn in FIRST + 1..LAST {
+        least = _mm512_min_epu32(least, measure_folds(rows, columns, turn));
+    }
+    _mm512_cmple_epu32_mask(least, limit) != 0
 }
 
 /// Lane `l` of turn `t` names lane `l + t`, around.
@@ -86,10 +90,10 @@ fn measure_folds(rows: __m512i, columns: __m512i, turn: usize) -> __m512i {
     _mm512_popcnt_epi32(_mm512_xor_si512(rows, _mm512_permutexvar_epi32(turn, columns)))
 }
 
-/// The folds of sixteen rows; lanes beyond the end are unlike most rows, and unlike each other.
+/// The folds of sixteen rows; the pads in lanes beyond the end.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq")]
-fn fold<const W: usize>(planes: &Planes<'_, W>, i: usize, end: usize) -> __m512i {
+fn fold<const W: usize>(planes: &Planes<'_, W>, i: usize, end: usize, pads: __m512i) -> __m512i {
     let count = end - i;
     let half = |first: usize| {
         let inside = lanes(count.saturating_sub(first));
@@ -104,17 +108,22 @@ fn fold<const W: usize>(planes: &Planes<'_, W>, i: usize, end: usize) -> __m512i
     if count >= 16 {
         return both;
     }
-    // SAFETY: sixteen numbers.
-    let apart = unsafe { _mm512_loadu_si512(APART.as_ptr().cast()) };
-    _mm512_mask_mov_epi32(apart, ((1u32 << count) - 1) as __mmask16, both)
+    _mm512_mask_mov_epi32(pads, ((1u32 << count) - 1) as __mmask16, both)
 }
 
-/// Numbers at least eight bits apart, for lanes without a row.
-const APART: [u32; 16] = {
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn pads() -> __m512i {
+    // SAFETY: sixteen numbers.
+    unsafe { _mm512_loadu_si512(PADS.as_ptr().cast()) }
+}
+
+/// For lanes without a row: any two of these numbers are sixteen bits apart, so that such lanes seldom look like a hit.
+const PADS: [u32; 16] = {
     let mut numbers = [0; 16];
     let mut lane = 0;
     while lane < 16 {
-        // The codewords of a Hadamard code of 16 bits, twice: sixteen bits apart.
+        // The codewords of a Hadamard code of 16 bits, twice.
         let (mut word, mut bit) = (0u32, 0);
         while bit < 16 {
             word |= ((lane as u32 & bit).count_ones() & 1) << bit;
