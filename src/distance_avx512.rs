@@ -249,6 +249,12 @@ pub fn pairs_between<const W: usize>(
     radius: u32,
     hits: &mut Vec<[u32; 2]>,
 ) {
+    match columns.len().div_ceil(8) {
+        0 | 1 => return narrow::<W, 1>(left, rows, right, columns, radius, hits),
+        2 => return narrow::<W, 2>(left, rows, right, columns, radius, hits),
+        3 | 4 if W == 1 => return narrow::<W, 4>(left, rows, right, columns, radius, hits),
+        _ => {}
+    }
     let mut i = rows.start;
     while i < rows.end {
         let count = rows.end - i;
@@ -266,6 +272,48 @@ pub fn pairs_between<const W: usize>(
             i += 1;
         }
     }
+}
+
+/// `pairs_between` for columns that fit `V` vectors. Where they are so few, a guess whether a row has a hit
+/// costs more than to write down what may be none: so there is no branch.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
+fn narrow<const W: usize, const V: usize>(
+    left: &Planes<'_, W>,
+    rows: Range<usize>,
+    right: &Planes<'_, W>,
+    columns: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    let limit = _mm512_set1_epi64(i64::from(radius));
+    let zeros = [_mm512_setzero_si512(); W];
+    let (mut near, mut inside, mut names) = ([zeros; V], [0; V], [_mm512_setzero_si512(); V]);
+    for part in 0..V {
+        let first = columns.start + part * 8;
+        inside[part] = lanes(columns.end.saturating_sub(first));
+        near[part] = load(right, first.min(columns.end), inside[part], &zeros);
+        let numbers = _mm512_add_epi64(_mm512_set1_epi64(first as i64), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+        names[part] = _mm512_slli_epi64::<32>(numbers);
+    }
+    // A vector is written whole, however few of its lanes are hits.
+    hits.reserve(rows.len() * columns.len() + 8);
+    let mut count = hits.len();
+    for i in rows {
+        let mut query = zeros;
+        for word in 0..W {
+            query[word] = _mm512_set1_epi64(left[word][i] as i64);
+        }
+        let own = _mm512_set1_epi64(i as i64);
+        for part in 0..V {
+            let found = _mm512_mask_cmple_epu64_mask(inside[part], measure(&query, &near[part]), limit);
+            let pairs = _mm512_maskz_compress_epi64(found, _mm512_or_si512(own, names[part]));
+            // SAFETY: at most one pair for each row and column was counted, and there is room for eight more.
+            unsafe { _mm512_storeu_si512(hits.as_mut_ptr().add(count).cast(), pairs) };
+            count += found.count_ones() as usize;
+        }
+    }
+    // SAFETY: so many were written.
+    unsafe { hits.set_len(count) };
 }
 
 /// `R` rows from `i` against a range of columns.

@@ -16,11 +16,12 @@ pub struct Sorted {
     pub order: Vec<u32>,
 }
 
-/// A row on its way, with the number it had.
+/// A row on its way, with the number it had and its key.
 #[derive(Clone, Copy)]
 struct Moved<const W: usize> {
     row: [u64; W],
     number: u32,
+    key: u32,
 }
 
 /// Room for rows on their way, which can be used again.
@@ -101,7 +102,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
         let mut places = piece.bounds.clone();
         let mut keys = [0; BATCH];
         // Write-combining, as in the join: a row waits at its place in the target, modulo the line.
-        let mut lines = vec![MaybeUninit::new(Moved { row: [0; W], number: 0 }); parts * LINE];
+        let mut lines = vec![MaybeUninit::new(Moved { row: [0; W], number: 0, key: 0 }); parts * LINE];
         let mut number = start as u32;
         for rows in rows.chunks(BATCH) {
             key.extract(rows, &mut keys);
@@ -110,7 +111,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
                 let place = places[part];
                 let slot = place % LINE;
                 let line = &mut lines[part * LINE..][..LINE];
-                line[slot].write(Moved { row: *row, number });
+                line[slot].write(Moved { row: *row, number, key });
                 number = number.wrapping_add(1);
                 places[part] = place.wrapping_add(1);
                 if slot == LINE - 1 {
@@ -137,7 +138,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
     let mut planes: Vec<_> = (0..W).map(|_| room(rows.len())).collect();
     let mut order = room(rows.len());
     let targets = targets(&mut bounds, &mut planes, &mut order, &pieces, parts, low, threads);
-    each(targets, |mut target| finish(&mut target, moved, &pieces, key, low));
+    each(targets, |mut target| finish(&mut target, moved, &pieces, low));
     bounds[1usize << key.width] = rows.len() as u32;
     // SAFETY: every moved row was written to a place of its own.
     let (planes, order) = unsafe { (planes.into_iter().map(|plane| written(plane)).collect(), written(order)) };
@@ -181,8 +182,8 @@ fn targets<'a>(
 }
 
 /// Count the rows of each part into place.
-fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &[Piece], key: &Key, low: u32) {
-    let keys_of = |part: usize| -> Vec<&[Moved<W>]> {
+fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &[Piece], low: u32) {
+    let pieces_of = |part: usize| -> Vec<&[Moved<W>]> {
         pieces
             .iter()
             .map(|piece| &moved[piece.start + piece.bounds[part]..piece.start + piece.bounds[part + 1]])
@@ -191,11 +192,11 @@ fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &
     let mut next: Vec<usize> = Vec::new();
     let mut start = 0;
     for (number, part) in target.parts.clone().enumerate() {
-        let own = keys_of(part);
+        let own = pieces_of(part);
         let bounds = &mut target.bounds[number << low..(number + 1) << low];
         let mask = bounds.len() - 1;
         for moved in own.iter().flat_map(|piece| piece.iter()) {
-            bounds[key.of(&moved.row) as usize & mask] += 1;
+            bounds[moved.key as usize & mask] += 1;
         }
         next.clear();
         for bound in bounds {
@@ -205,7 +206,7 @@ fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &
             start += count;
         }
         for moved in own.iter().flat_map(|piece| piece.iter()) {
-            let place = &mut next[key.of(&moved.row) as usize & mask];
+            let place = &mut next[moved.key as usize & mask];
             for (plane, word) in target.planes.iter_mut().zip(moved.row) {
                 plane[*place].write(word);
             }
