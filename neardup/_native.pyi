@@ -247,6 +247,7 @@ def nearest_pairs(
 
 _Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 
+def line_ends(data: bytes) -> int: ...
 def read_jsonl(
     block: bytes, text: str, id: str
 ) -> tuple[_Column, _Column | None, npt.NDArray[np.int64]] | None:

@@ -155,9 +155,9 @@ impl Profile {
 }
 
 /// Features in ascending order. Their hashes are spread evenly: each is put where its first bits say,
-/// and what meets there is sorted.
+/// and what meets there is sorted; mostly that is one, or two.
 fn sorted(features: &[Feature]) -> Vec<Feature> {
-    let bits = (features.len() / 2).max(2).ilog2();
+    let bits = features.len().max(2).ilog2() + 1;
     let part = |feature: Feature| (feature.0 >> (u64::BITS - bits)) as usize;
     let mut ends = vec![0u32; 1 << bits];
     for feature in features {
@@ -175,8 +175,16 @@ fn sorted(features: &[Feature]) -> Vec<Feature> {
     }
     let mut begin = 0;
     for end in ends {
-        found[begin..end as usize].sort_unstable();
-        begin = end as usize;
+        let end = end as usize;
+        match end - begin {
+            0 | 1 => {}
+            2 => {
+                let (one, two) = (found[begin], found[begin + 1]);
+                (found[begin], found[begin + 1]) = (one.min(two), one.max(two));
+            }
+            _ => found[begin..end].sort_unstable(),
+        }
+        begin = end;
     }
     found
 }
@@ -184,7 +192,16 @@ fn sorted(features: &[Feature]) -> Vec<Feature> {
 /// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order.
 fn for_each_token<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
     if text.is_ascii() {
-        return text.split(' ').filter(|token| !token.is_empty()).for_each(found);
+        let mut begin = 0;
+        for (at, byte) in text.bytes().chain([b' ']).enumerate() {
+            if byte == b' ' {
+                if begin < at {
+                    found(&text[begin..at]);
+                }
+                begin = at + 1;
+            }
+        }
+        return;
     }
     let table = Table::get();
     let is_cjk = |letter: char| table.entry(letter as u32) & CJK != 0;

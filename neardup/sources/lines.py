@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from neardup import _native
 from neardup.sources.limits import Limits
 from neardup.sources.streams import Broken
 
@@ -28,7 +29,7 @@ class Block:
 
     def __len__(self) -> int:
         """How many lines it has."""
-        return self.data.count(b"\n") + (not self.data.endswith(b"\n"))
+        return _native.line_ends(self.data) + (not self.data.endswith(b"\n"))
 
     def lines(self) -> list[bytes]:
         """Its lines without their LF."""

@@ -8,6 +8,7 @@ use crate::jsonl;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_jsonl, module)?)?;
+    module.add_function(wrap_pyfunction!(line_ends, module)?)?;
     Ok(())
 }
 
@@ -22,4 +23,13 @@ fn read_jsonl<'py>(py: Python<'py>, block: &Bound<'py, PyBytes>, text: &str, id:
     let found = py.detach(|| jsonl::records(simdutf8::basic::from_utf8(data).ok()?, text, id))?;
     let column = |column: jsonl::Column| (column.offsets.into_pyarray(py), column.bytes.into_pyarray(py));
     Some((column(found.texts), found.ids.map(column), found.lines.into_pyarray(py)))
+}
+
+/// How many LF there are.
+#[pyfunction]
+fn line_ends(py: Python<'_>, data: &Bound<'_, PyBytes>) -> usize {
+    let data = data.as_bytes();
+    // So few at a time that they can be counted in bytes.
+    let count = |some: &[u8]| usize::from(some.iter().map(|byte| u8::from(*byte == b'\n')).sum::<u8>());
+    py.detach(|| data.chunks(192).map(count).sum())
 }

@@ -1,6 +1,6 @@
 //! Candidate pairs to verdicts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -104,9 +104,9 @@ impl Verifier {
         Verifier {
             recipe,
             frequencies: frequencies.map(|table| table.frozen()),
-            texts: TextStore::new(path, memory / 2),
+            texts: TextStore::new(path, memory / 8),
             slots: vec![NONE; documents],
-            profiles: Profiles { limit: memory / 2, ..Profiles::default() },
+            profiles: Profiles { limit: memory / 8 * 7, ..Profiles::default() },
             neighbours: None,
         }
     }
@@ -337,9 +337,10 @@ impl Verifier {
 
     /// How many of the first *needs*, each some documents, may have their profiles in memory at once.
     fn round<Need: IntoIterator<Item = u32>>(&self, needs: impl Iterator<Item = Need>) -> usize {
-        let mut bytes = 0;
+        let (mut known, mut bytes) = (HashSet::new(), 0);
         let fits = |need: Need| {
-            let texts = need.into_iter().map(|number| self.slots[number as usize]).filter(|slot| *slot != NONE);
+            let fresh = need.into_iter().filter(|number| known.insert(*number));
+            let texts = fresh.map(|number| self.slots[number as usize]).filter(|slot| *slot != NONE);
             bytes += texts.map(|slot| self.texts.length(slot as usize) * SIZE).sum::<usize>();
             bytes <= self.profiles.limit / 4
         };
