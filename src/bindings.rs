@@ -9,6 +9,7 @@ mod stream;
 mod survey;
 mod text;
 mod texts;
+mod uniques;
 mod verify;
 
 use pyo3::prelude::*;
@@ -28,6 +29,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     picture::register(module)?;
     stream::register(module)?;
     survey::register(module)?;
+    uniques::register(module)?;
     text::register(module)?;
     verify::register(module)?;
     Ok(())

@@ -50,5 +50,6 @@ mod sorting;
 mod texts;
 mod unicode;
 mod unicode_table;
+mod uniques;
 mod verify;
 mod votes;

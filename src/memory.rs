@@ -26,3 +26,13 @@ pub fn in_large_pages<T>(room: &mut Vec<T>) {
 
 #[cfg(not(target_os = "linux"))]
 pub fn in_large_pages<T>(_: &mut Vec<T>) {}
+
+/// Give memory that was freed back to the system, where the allocator would keep it.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn give_back() {
+    // SAFETY: it only looks at what is free.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {}

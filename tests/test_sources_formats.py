@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from neardup.errors import InvalidType, MissingExtra
 from neardup.sources import FORMATS, id_path, open_source, path_id
-from neardup.sources.uniques import Uniques
+from neardup._native import Uniques
 from neardup.types import Document
 
 ROWS = [("a", "first text"), ("b", 'with "quotes",\nand lines'), ("c", "häßlich 漢字")]

@@ -294,9 +294,9 @@ class _Reading:
                 kept = np.fromiter((place not in again for place in batch.places.tolist()), bool, len(batch))
             return kept, lambda row: "an earlier place"
         if self._uniques is None:
-            from neardup.sources.uniques import Uniques
+            from neardup import _native
 
-            self._uniques = Uniques()
+            self._uniques = _native.Uniques()
         number = self._names.setdefault(batch.file, len(self._names))
         places = batch.places + (number << 40)
         first = self._uniques.add(batch.ids.to_pylist(), places)

@@ -13,6 +13,7 @@ use super::interrupt::interruptible;
 use super::text::{NativeFrequencies, NativeRecipe};
 use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::frequencies::Frozen;
+use crate::memory::give_back;
 use crate::neighbours::{Neighbours, walk};
 use crate::parallel;
 use crate::profile::Profile;
@@ -211,6 +212,13 @@ impl Verifier {
             Some(slot) if *slot != NONE => self.texts.get(*slot as usize).map_err(os_error),
             _ => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
         }
+    }
+}
+
+impl Drop for Verifier {
+    fn drop(&mut self) {
+        self.profiles = Profiles::default();
+        give_back();
     }
 }
 
