@@ -20,10 +20,9 @@ const COMMON: [u8; 256] = {
     weights
 };
 
-/// Nobody else has it; only few do; from here on many do, one more for each doubling.
-const ALONE: u8 = 0;
-const RARE: u8 = 1;
-const SHARED: u8 = 2;
+/// Only few documents have it; from here on many do, one more for each doubling.
+const RARE: u8 = 0;
+const SHARED: u8 = 1;
 
 /// A feature in one word: 48 bits of its hash, then its weight, then how common it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,12 +50,6 @@ impl Feature {
         self.0 as u8
     }
 
-    /// Whether another document has it.
-    #[inline(always)]
-    pub fn is_shared(self) -> bool {
-        self.class() != ALONE
-    }
-
     #[inline(always)]
     pub fn is_rare(self) -> bool {
         self.class() == RARE
@@ -71,8 +64,10 @@ impl Feature {
 
 #[derive(Default)]
 pub struct Profile {
-    /// In ascending order.
+    /// In ascending order, without those that nobody else has.
     pub features: Vec<Feature>,
+    /// How many there are with those.
+    pub all: u64,
     /// Squared lengths of the three vectors.
     pub plain: u64,
     pub common: u64,
@@ -86,20 +81,26 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// The profile of a text. *frequencies* count the features of every document that it is compared with.
     pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, scratch: &mut Scratch) -> Profile {
         let mut profile = Profile::default();
         let (normalized, counted) = recipe.counted(text, scratch);
         profile.read_tokens(normalized);
+        profile.all = counted.len() as u64;
         let mut features = Vec::with_capacity(counted.len());
         if let Some(table) = frequencies {
             let class = |count| match count {
-                0 | 1 => ALONE,
                 count if count <= table.knee() => RARE,
                 count => SHARED + doublings(count, table.knee()).min(200) as u8,
             };
             let mut occurrences = counted.iter().map(|feature| feature.occurrences);
             table.each(counted.iter().map(|feature| feature.hash), |hash, count| {
-                features.push(Feature::new(hash, occurrences.next().unwrap_or(0), class(count)));
+                let feature = Feature::new(hash, occurrences.next().unwrap_or(0), class(count));
+                if count > 1 {
+                    features.push(feature);
+                } else {
+                    profile.plain += feature.weight() * feature.weight();
+                }
             });
         } else {
             features.extend(counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, RARE)));

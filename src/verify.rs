@@ -235,14 +235,9 @@ struct Dispute {
 impl Dispute {
     fn of(left: &Profile, right: &Profile, measures: &Measures) -> Dispute {
         let mut shared: Vec<u64> = Vec::with_capacity(measures.shared as usize);
-        let mut shared_with_others = 0;
-        for_each_shared(&left.features, &right.features, |one, _| {
-            shared.push(one.key());
-            shared_with_others += u64::from(one.is_shared());
-        });
-        let others = |side: &Profile| side.features.iter().filter(|feature| feature.is_shared()).count() as u64;
-        let differing = (left.features.len() as u64).min(right.features.len() as u64) - shared.len() as u64;
-        let leftover = others(left).min(others(right)) - shared_with_others;
+        for_each_shared(&left.features, &right.features, |one, _| shared.push(one.key()));
+        let differing = left.all.min(right.all) - shared.len() as u64;
+        let leftover = left.features.len().min(right.features.len()) as u64 - shared.len() as u64;
         Dispute { shared, differing, leftover }
     }
 
@@ -260,7 +255,7 @@ impl Dispute {
         let differs = |side: &Profile| {
             let mut both = 0;
             for_each_shared(&side.features, &rival.features, |_, _| both += 1);
-            let apart = (side.features.len() as u64).min(rival.features.len() as u64) - both;
+            let apart = side.all.min(rival.all) - both;
             apart * 4 >= self.differing * 3
         };
         lacks_fewer(&self.shared, &rival.features, self.differing.div_ceil(4)) && differs(left) && differs(right)

@@ -93,7 +93,8 @@ type Verdicts<'py> =
 
 #[pymethods]
 impl Verifier {
-    /// For *documents* documents; texts beyond *memory* bytes go to a file at *path*.
+    /// For *documents* documents, all of which *frequencies* count; texts beyond *memory* bytes go to a file
+    /// at *path*.
     #[new]
     fn new(
         recipe: Py<NativeRecipe>,
@@ -143,8 +144,7 @@ impl Verifier {
         let mut found = vec![[0u32; 6]; pairs.len()];
         self.each(py, &pairs, &mut found, threads, |one, other, row| {
             let m = measure(one, other);
-            let features = [one, other].map(|profile| profile.features.len() as u64);
-            *row = [m.plain, m.common, m.rare, m.shared, features[0], features[1]].map(|number| number as u32);
+            *row = [m.plain, m.common, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
         })?;
         let count = found.len();
         found.into_flattened().into_pyarray(py).reshape([count, 6])
