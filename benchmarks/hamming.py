@@ -275,7 +275,7 @@ def search(label: str, count: int, queries: int, repeat: int = 3) -> None:
         index.add(ids, words, threads=2)
         return index
 
-    index = measure(build, "neardup", built, repeat=repeat)
+    index = measure(build, "neardup", built, repeat=9)
     RESULTS[-1]["bytes_per_fingerprint"] = index.nbytes / count
     measure(work, "neardup", lambda: index.search(asked, threads=2), repeat=repeat)
     codes, asked_codes = words.view(np.uint8).reshape(-1, 8), asked.view(np.uint8).reshape(-1, 8)
