@@ -23,9 +23,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup._native import Uniques
 from neardup.errors import InvalidType, MissingExtra
 from neardup.sources import FORMATS, id_path, open_source, path_id
-from neardup._native import Uniques
 from neardup.types import Document
 
 ROWS = [("a", "first text"), ("b", 'with "quotes",\nand lines'), ("c", "häßlich 漢字")]
