@@ -207,6 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn many_rows_and_few_columns_take_no_room_for_what_is_not_found() {
+        let mut state = 8;
+        let rows: Vec<u64> = (0..100_000).map(|_| crate::plan::split_mix(&mut state)).collect();
+        for count in [1, 8, 13, 30] {
+            let mut hits = Vec::new();
+            pairs_between(&[&rows], 0..rows.len(), &[&rows], 500..500 + count, 3, &mut hits);
+            let expected: Vec<[u32; 2]> = (500..500 + count as u32).map(|row| [row, row]).collect();
+            assert_eq!(hits, expected);
+            assert!(hits.capacity() < 10_000, "{}", hits.capacity());
+        }
+    }
+
+    #[test]
     fn every_level_finds_the_same_pairs() {
         every_level_agrees::<1>();
         every_level_agrees::<2>();

@@ -274,6 +274,9 @@ pub fn pairs_between<const W: usize>(
     }
 }
 
+/// Rows for whose hits there is room at a time.
+const ROOM: usize = 64;
+
 /// `pairs_between` for columns that fit `V` vectors. Where they are so few, a guess whether a row has a hit
 /// costs more than to write down what may be none: so there is no branch.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
@@ -295,10 +298,14 @@ fn narrow<const W: usize, const V: usize>(
         let numbers = _mm512_add_epi64(_mm512_set1_epi64(first as i64), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
         names[part] = _mm512_slli_epi64::<32>(numbers);
     }
-    // A vector is written whole, however few of its lanes are hits.
-    hits.reserve(rows.len() * columns.len() + 8);
     let mut count = hits.len();
-    for i in rows {
+    for (at, i) in rows.enumerate() {
+        if at % ROOM == 0 {
+            // SAFETY: so many were written.
+            unsafe { hits.set_len(count) };
+            // A vector is written whole, however few of its lanes are hits.
+            hits.reserve(ROOM * columns.len() + 8);
+        }
         let mut query = zeros;
         for word in 0..W {
             query[word] = _mm512_set1_epi64(left[word][i] as i64);
@@ -307,7 +314,8 @@ fn narrow<const W: usize, const V: usize>(
         for part in 0..V {
             let found = _mm512_mask_cmple_epu64_mask(inside[part], measure(&query, &near[part]), limit);
             let pairs = _mm512_maskz_compress_epi64(found, _mm512_or_si512(own, names[part]));
-            // SAFETY: at most one pair for each row and column was counted, and there is room for eight more.
+            // SAFETY: since room was made at most one pair for each row and column was counted, and there is
+            // room for eight more.
             unsafe { _mm512_storeu_si512(hits.as_mut_ptr().add(count).cast(), pairs) };
             count += found.count_ones() as usize;
         }
