@@ -15,9 +15,8 @@ import numpy.typing as npt
 from neardup import _native
 from neardup.checks import check_share, check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, shown
-from neardup.fingerprints import Fingerprints, check_comparable
+from neardup.fingerprints import MAX_BITS, Fingerprints, check_comparable
 
-MAX_WORDS = 16
 MAX_ROWS = 2**32 - 2
 
 Number = TypeVar("Number", np.uint64, np.int64)
@@ -68,7 +67,7 @@ def join(
     threads: int | None = None,
     plan: str | None = None,
 ) -> Pairs:
-    """All pairs within *radius* bits, of one set or of *prints* with *other*.
+    """All pairs within *radius* bits, of one set or of *prints* with *other*, of any width.
 
     With *recall* below 1 sampling tables may be used: each pair within the radius is then
     found with at least that probability. *plan* insists on a way (see `neardup.plan`).
@@ -136,10 +135,6 @@ def as_prints(prints: Prints) -> Fingerprints:
         if prints.dtype == np.dtype(">u8"):
             prints = prints.astype(np.uint64)
         prints = Fingerprints(prints)
-    if prints.words.shape[1] > MAX_WORDS:
-        raise InvalidValue(
-            f"fingerprints of {prints.bits} bits are too wide to join; at most {MAX_WORDS * 64} bits"
-        )
     if len(prints) > MAX_ROWS:
         raise InvalidValue(f"{len(prints)} fingerprints are too many at once; at most {MAX_ROWS}")
     return prints
@@ -173,8 +168,8 @@ def _shared(owner: Any) -> bool:
 
 
 def check_radius(radius: int, bits: int) -> int:
-    """*radius* if it is one for fingerprints of *bits* bits."""
-    return whole("radius", radius, 0, bits)
+    """*radius* if it is one for fingerprints of *bits* bits; distances have 16 bits."""
+    return whole("radius", radius, 0, min(bits, MAX_BITS - 1))
 
 
 def check_plan(plan: str | None, recall: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from neardup import _native
@@ -38,7 +39,8 @@ class Plan:
         ]
         if self.method == "blocks":
             cut = ", ".join(
-                f"{bits} bits in {parts} parts, radius {radius}" for bits, radius, parts in self.blocks
+                f"{count} of {bits} bits in {parts} parts, radius {radius}"
+                for (bits, radius, parts), count in Counter(self.blocks).items()
             )
             lines.append(f"  blocks: {cut}")
         if self.method != "brute":

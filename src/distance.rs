@@ -226,5 +226,6 @@ mod tests {
         every_level_agrees::<4>();
         every_level_agrees::<8>();
         every_level_agrees::<16>();
+        every_level_agrees::<64>();
     }
 }

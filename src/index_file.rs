@@ -21,7 +21,10 @@ pub const VERSION: u32 = 2;
 const FIXED: usize = 64;
 const SUM: usize = 16;
 const ALIGN: usize = 64;
-const MOST_HEADER: usize = 1 << 20;
+/// The widest fingerprints have so many words.
+pub const MOST_WORDS: usize = 1024;
+/// Enough for 64 tables of them.
+const MOST_HEADER: usize = 1 << 22;
 
 /// What is wrong with a file, and where.
 pub struct Damage(pub String);
@@ -83,7 +86,8 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     let (bits, words, radius, id_kind) = (u32_at(file, 24), u32_at(file, 28), u32_at(file, 32), u32_at(file, 36));
     let entries = u64_at(file, 40);
     let (tables, count, digest, writer) = (u32_at(file, 48), u32_at(file, 52), u32_at(file, 56), u32_at(file, 60));
-    if !matches!(words, 1 | 2 | 4 | 8 | 16)
+    if !words.is_power_of_two()
+        || words > MOST_WORDS
         || bits == 0
         || bits > words * 64
         || radius > bits

@@ -86,6 +86,8 @@ pub struct Sample {
     /// Bits that may differ, most informative first, with their information.
     bits: Vec<(u32, f64)>,
     uniform: bool,
+    /// The information of all bits together.
+    information: f64,
 }
 
 impl Sample {
@@ -129,7 +131,8 @@ impl Sample {
         } else {
             bits.sort_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
         }
-        Sample { words, rows, bits, uniform }
+        let information = bits.iter().map(|bit| bit.1).sum();
+        Sample { words, rows, bits, uniform, information }
     }
 
     fn len(&self) -> usize {
@@ -191,7 +194,9 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
     let mut best = if force == Force::Any { Some(brute.clone()) } else { None };
     // The model's cost orders the candidates; the few best are measured.
     let mut cuts: Vec<(f64, u32, u32)> = Vec::new();
-    for blocks in (1..=task.radius + 1).rev() {
+    // Whatever the cut, there are more tables than the radius.
+    let most = if f64::from(task.radius) < MAX_TABLES { task.radius + 1 } else { 0 };
+    for blocks in (1..=most).rev() {
         for extra in 1..=6 {
             if let Some(cost) = modelled(sample, task, blocks, extra) {
                 cuts.push((cost, blocks, extra));
@@ -275,8 +280,7 @@ fn modelled(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<f64
     if tables > MAX_TABLES {
         return None;
     }
-    let whole: f64 = sample.bits.iter().map(|bit| bit.1).sum();
-    let information = whole * f64::from(extra) / f64::from(parts);
+    let information = sample.information * f64::from(extra) / f64::from(parts);
     let least = (BUCKET / rows_of(task).max(1.0)).max(0.5f64.powi(MAX_KEY as i32));
     Some(cost(task, tables, 0.5f64.powf(information).max(least)))
 }
@@ -382,7 +386,7 @@ fn sampling(sample: &Sample, task: &Task) -> Option<Plan> {
     if radius >= bits || !(task.recall > 0.0 && task.recall < 1.0) {
         return None;
     }
-    let mean: f64 = sample.bits.iter().map(|bit| bit.1).sum::<f64>() / bits as f64;
+    let mean = sample.information / bits as f64;
     let mut seen = 1.0; // P(all `width` random bits agree) for a pair at the radius
     let mut best: Option<(f64, usize, usize)> = None;
     let most = (rows_of(task).max(2.0).log2().ceil() as usize + 1).min(MAX_KEY);

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 from hypothesis import strategies as st
 
 from neardup import Fingerprints, _native
 
-WIDTHS = (64, 128, 192, 256)
+WIDTHS = (64, 128, 192, 256, 1088, 4096)
+WORDS = (1, 2, 3, 4, 5, 16, 17, 33, 64, 129, 511, 1024)
+"""Numbers of words, among them one of every size that the engine is compiled for."""
 LEVELS = ("scalar", "avx2", "avx512")
 
 
 def random_values(bits: int) -> st.SearchStrategy[int]:
-    return st.integers(0, 2**bits - 1)
+    if bits <= 256:
+        return st.integers(0, 2**bits - 1)
+    return st.integers(0, 2**64 - 1).map(lambda seed: random.Random(seed).getrandbits(bits))
 
 
 def clustered_values(bits: int) -> st.SearchStrategy[int]:

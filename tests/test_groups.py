@@ -49,15 +49,15 @@ def plain_groups(words: np.ndarray, radius: int) -> list[int]:
     return center.tolist()
 
 
-@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize(("width", "count"), [(1, 8000), (2, 8000), (33, 1500), (100, 600), (1024, 150)])
 @pytest.mark.parametrize("flips", [3, 12])
-def test_groups_of_many_rows_are_those_of_the_plain_loop(width, flips):
+def test_groups_of_many_rows_are_those_of_the_plain_loop(width, count, flips):
     # Many flips around few centres make far more pairs than rows: the dividing walk.
     rng = np.random.default_rng(flips)
-    words = rng.integers(0, 2**64, (5, width), dtype=np.uint64)[rng.integers(0, 5, 8000)]
+    words = rng.integers(0, 2**64, (5, width), dtype=np.uint64)[rng.integers(0, 5, count)]
     for _ in range(flips):
-        words[np.arange(8000), rng.integers(0, width, 8000)] ^= np.uint64(1) << rng.integers(
-            0, 64, 8000, dtype=np.uint64
+        words[np.arange(count), rng.integers(0, width, count)] ^= np.uint64(1) << rng.integers(
+            0, 64, count, dtype=np.uint64
         )
     for radius in (3, 8, 16):
         found = nd.groups(words, radius)

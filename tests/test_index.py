@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.errors import DamagedFile, InvalidType, InvalidValue, SchemeMismatch
-from tests.hamming import LEVELS, WIDTHS, at_level, clustered_values, fingerprints, near_words, random_values
+from tests.hamming import (
+    LEVELS,
+    WIDTHS,
+    WORDS,
+    at_level,
+    clustered_values,
+    fingerprints,
+    near_words,
+    random_values,
+)
 
 
 def words(*values: int) -> np.ndarray:
@@ -252,7 +261,7 @@ def test_another_scheme_or_width_is_refused():
         (lambda index: index.nearest(words(1), n=-1), InvalidValue),
         (lambda index: index.nearest(words(1), n="two"), InvalidType),
         (lambda index: nd.Index(bits=0), InvalidValue),
-        (lambda index: nd.Index(bits=2048), InvalidValue),
+        (lambda index: nd.Index(bits=65_537), InvalidValue),
         (lambda index: nd.Index(radius=-1), InvalidValue),
         (lambda index: nd.join_batches(words(1), 3, size=0), InvalidValue),
     ],
@@ -264,6 +273,37 @@ def test_wrong_calls_are_refused_and_change_nothing(call, error):
         call(index)
     assert index.search_one(5) == [(5, 0)]
     assert len(index) == 1
+
+
+@pytest.mark.parametrize("width", [word for word in WORDS if word > 16])
+def test_an_index_of_wide_fingerprints_answers_as_comparing_all_would(width, tmp_path):
+    stored = near_words(90, width, width)
+    index = nd.Index(bits=width * 64, radius=3)
+    index.add(np.arange(60), stored[:60])
+    for row in range(60, 90):
+        index.add_one(row, int.from_bytes(stored[row].tobytes(), "little"))
+    apart = np.array([[int(np.bitwise_count(one ^ two).sum()) for two in stored] for one in stored])
+    within = [(*map(int, place), int(apart[tuple(place)])) for place in np.argwhere(apart <= 3)]
+    near = [
+        (row, int(other), int(apart[row, other]))
+        for row in (5, 80)
+        for other in np.argsort(apart[row], kind="stable")[:4]
+    ]
+    index.save(tmp_path / "wide.index")
+    for one in (index, nd.Index.load(tmp_path / "wide.index")):
+        assert sorted(one.search(stored)) == within
+        assert [(int(row), id, far) for row, id, far in one.nearest(stored[[5, 80]], n=4)] == [
+            ([5, 80].index(row), id, far) for row, id, far in near
+        ]
+    assert index.remove_one(70, int.from_bytes(stored[70].tobytes(), "little")) == 1
+    assert index.remove([3]) == 1
+    assert sorted(index.search(stored)) == [hit for hit in within if hit[1] not in (3, 70)]
+
+
+def test_the_farthest_of_the_widest_fingerprints_is_told_exactly():
+    index = nd.Index(bits=65_536, radius=3)
+    index.add_one("far", 2**65_536 - 1)
+    assert [far for _, _, far in index.nearest(np.zeros((1, 1024), dtype=np.uint64), n=1)] == [65_536]
 
 
 def test_readers_and_a_writer_work_side_by_side():

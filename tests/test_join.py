@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.errors import InvalidType, InvalidValue, LimitReached, SchemeMismatch
-from tests.hamming import LEVELS, at_level, fingerprints, near_words
+from tests.hamming import LEVELS, WORDS, at_level, fingerprints, near_words
 
 radii = st.integers(0, 20)
 
@@ -73,16 +73,42 @@ def test_every_plan_level_and_thread_count_finds_the_same(prints, radius, plan, 
     assert found == naive.join(list(prints), radius)
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 16])
+@pytest.mark.parametrize("width", WORDS)
 def test_many_rows_give_the_same_pairs_by_every_plan_and_level(width):
-    words = near_words(6000, width, seed=width)
+    words = near_words(6000 if width <= 16 else 20_000 // width + 40, width, seed=width)
     expected = nd.join(words, 3, plan="brute", threads=1)
-    assert len(expected) >= 2000
+    assert len(expected) >= len(words) // 3
     for level in LEVELS:
         with at_level(level):
             for plan in ("brute", "blocks:4,1", "blocks:1,2", "blocks:2,2"):
                 for threads in (1, 2):
                     assert nd.join(words, 3, plan=plan, threads=threads) == expected, (level, plan, threads)
+
+
+@pytest.mark.parametrize("width", [17, 40, 100, 256, 1024])
+@pytest.mark.parametrize("share", [1000, 100, 3])
+def test_wide_fingerprints_are_joined_at_any_radius(width, share):
+    rng = np.random.default_rng(width + share)
+    words = rng.integers(0, 2**64, (12, width), dtype=np.uint64)[rng.integers(0, 12, 60)]
+    radius = width * 64 // share
+    for row in words:
+        for bit in rng.integers(0, width * 64, rng.integers(0, radius + 1)):
+            row[bit // 64] ^= np.uint64(1) << np.uint64(bit % 64)
+    values = list(nd.Fingerprints(words))
+    expected = naive.join(values, radius)
+    assert len(expected) >= 20
+    for plan in (None, "brute", "blocks"):
+        assert list(nd.join(words, radius, plan=plan)) == expected
+    assert [pair for batch in nd.join_batches(words, radius, size=50) for pair in batch] == expected
+    assert list(nd.join(words[:25], radius, words[25:])) == naive.join_two(values[:25], values[25:], radius)
+
+
+def test_the_widest_fingerprints_have_a_radius_that_distances_can_tell():
+    words = np.zeros((2, 1024), dtype=np.uint64)
+    words[1] = ~words[0]
+    assert len(nd.join(words, 65_535)) == 0
+    with pytest.raises(InvalidValue, match="65535"):
+        nd.join(words, 65_536)
 
 
 def test_a_width_that_is_no_multiple_of_64_uses_only_its_bits():
@@ -136,7 +162,7 @@ def test_an_answer_too_large_to_hold_names_the_way_out():
         (np.array(5, dtype=np.uint64), InvalidValue),
         (np.zeros((2, 2, 2), dtype=np.uint64), InvalidValue),
         (np.zeros((2, 0), dtype=np.uint64), InvalidValue),
-        (np.zeros((2, 17), dtype=np.uint64), InvalidValue),
+        (np.zeros((2, 1025), dtype=np.uint64), InvalidValue),
         (None, InvalidType),
     ],
 )

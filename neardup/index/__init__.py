@@ -20,7 +20,7 @@ from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
 from neardup.files import check_path
 from neardup.fingerprints import Fingerprints, check_bits, check_value
-from neardup.pairs import MAX_WORDS, Prints, arrays, as_prints, check_radius, unshared
+from neardup.pairs import Prints, arrays, as_prints, check_radius, unshared
 
 Id = int | str
 
@@ -207,8 +207,6 @@ class Index:
 def check_shape(bits: int, radius: int) -> tuple[int, int]:
     """Bits and radius, if an index can have them."""
     width = check_bits(bits)
-    if width > MAX_WORDS * 64:
-        raise InvalidValue(f"an index holds fingerprints of up to {MAX_WORDS * 64} bits, not {width}")
     return width, check_radius(radius, width)
 
 

@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 use super::interrupt::interruptible;
 use super::{InvalidValue, LimitReached};
 use crate::cluster::{self, Stars};
+use crate::index_file::MOST_WORDS;
 use crate::join::{Job, Stop, cross_join, self_join};
 use crate::parallel::{Cancel, thread_count};
 use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
@@ -29,30 +30,18 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// More pairs than this are not put into one answer.
 const MAX_PAIRS: u64 = 1 << 31;
 
-/// Call `$body` with `W` as the number of words that `$words` is padded to.
+/// Call `$body` with `W` as the number of words that `$words` is padded to: the next power of two.
 macro_rules! with_words {
     ($words:expr, $W:ident => $body:expr) => {
-        match $words {
-            1 => {
-                const $W: usize = 1;
+        with_words!(@each $words, $W => $body, 1 2 4 8 16 32 64 128 256 512 1024)
+    };
+    (@each $words:expr, $W:ident => $body:expr, $($count:literal)*) => {
+        match $words.next_power_of_two() {
+            $($count => {
+                const $W: usize = $count;
                 $body
-            }
-            2 => {
-                const $W: usize = 2;
-                $body
-            }
-            3 | 4 => {
-                const $W: usize = 4;
-                $body
-            }
-            5..=8 => {
-                const $W: usize = 8;
-                $body
-            }
-            _ => {
-                const $W: usize = 16;
-                $body
-            }
+            })*
+            more => unreachable!("{more} words: the Python side takes at most {MOST_WORDS}"),
         }
     };
 }
@@ -86,12 +75,19 @@ pub fn answered<T: Send>(
     })
 }
 
+/// A row padded to `W` words.
+pub fn padded<const W: usize>(row: &[u64]) -> [u64; W] {
+    let mut wide = [0; W];
+    wide[..row.len()].copy_from_slice(row);
+    wide
+}
+
 /// Rows padded to `W` words, without those that have no information; their row numbers if any went.
 pub fn rows_of<const W: usize>(
     words: &[u64],
     width: usize,
     valid: Option<&[bool]>,
-    padded: &mut Vec<[u64; W]>,
+    wide: &mut Vec<[u64; W]>,
 ) -> Option<Vec<u32>> {
     let numbers = valid
         .filter(|valid| !valid.iter().all(|&valid| valid))
@@ -99,15 +95,10 @@ pub fn rows_of<const W: usize>(
     if width == W && numbers.is_none() {
         return None;
     }
-    let pad = |row: &[u64]| {
-        let mut wide = [0; W];
-        wide[..width].copy_from_slice(row);
-        wide
-    };
     match &numbers {
-        None => padded.extend(words.chunks_exact(width).map(pad)),
+        None => wide.extend(words.chunks_exact(width).map(padded)),
         Some(numbers) => {
-            padded.extend(numbers.iter().map(|&row| pad(&words[row as usize * width..(row as usize + 1) * width])))
+            wide.extend(numbers.iter().map(|&row| padded(&words[row as usize * width..(row as usize + 1) * width])))
         }
     }
     numbers
@@ -169,9 +160,9 @@ impl Ask {
         valid: Option<&[bool]>,
         cancel: &Cancel,
     ) -> Result<Vec<Pair>, Failure> {
-        let mut padded = Vec::new();
-        let numbers = rows_of::<W>(words, self.width, valid, &mut padded);
-        let rows = if padded.is_empty() && numbers.is_none() { words.as_chunks::<W>().0 } else { &padded };
+        let mut wide = Vec::new();
+        let numbers = rows_of::<W>(words, self.width, valid, &mut wide);
+        let rows = if wide.is_empty() && numbers.is_none() { words.as_chunks::<W>().0 } else { &wide };
         let plan = self.plan(rows, None);
         let mut job = Job::new(self.radius, self.threads, cancel);
         job.budget = MAX_PAIRS as usize;
@@ -321,10 +312,10 @@ fn join_plan<'py>(
     let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let plan = answered(py, words.len() > QUICK, |_| {
         with_words!(width, W => {
-            let mut padded = Vec::new();
-            let numbers = rows_of::<W>(words, width, valid, &mut padded);
+            let mut wide = Vec::new();
+            let numbers = rows_of::<W>(words, width, valid, &mut wide);
             let plain = numbers.is_none() && width == W;
-            let rows = if plain { words.as_chunks::<W>().0 } else { &padded };
+            let rows = if plain { words.as_chunks::<W>().0 } else { &wide };
             let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
             let task = Task {
                 rows: rows.len(),
@@ -381,10 +372,10 @@ fn groups<'py>(
     let order = order.as_ref().map(|order| order.as_slice()).transpose()?;
     let groups = answered(py, words.len() > QUICK, |cancel| {
         with_words!(width, W => {
-            let mut padded = Vec::new();
-            let numbers = rows_of::<W>(words, width, valid, &mut padded);
+            let mut wide = Vec::new();
+            let numbers = rows_of::<W>(words, width, valid, &mut wide);
             let plain = numbers.is_none() && width == W;
-            let rows = if plain { words.as_chunks::<W>().0 } else { &padded };
+            let rows = if plain { words.as_chunks::<W>().0 } else { &wide };
             // The order speaks of all rows; the walk sees only those with information.
             let own = match (&numbers, order) {
                 (Some(numbers), Some(order)) => {

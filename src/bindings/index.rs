@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use super::hamming::{Failure, answered, pair_arrays, rows_of};
+use super::hamming::{Failure, answered, padded, pair_arrays, rows_of};
 use super::{DamagedFile, InvalidType, LimitReached};
 use crate::ids::{Id, Ids, Lookup};
 use crate::index::{Hit, Store};
-use crate::index_file::{self, About};
+use crate::index_file::{self, About, MOST_WORDS};
 use crate::parallel::{Cancel, thread_count};
 use crate::resolve::{Pair, Rows, Values};
 
@@ -26,56 +26,39 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// A store of any width.
-enum Any {
-    W1(Store<1>),
-    W2(Store<2>),
-    W4(Store<4>),
-    W8(Store<8>),
-    W16(Store<16>),
-}
+macro_rules! any_width {
+    ($($name:ident $count:literal)*) => {
+        enum Any {
+            $($name(Store<$count>),)*
+        }
 
-macro_rules! with_store {
-    ($any:expr, $W:ident, $store:ident => $body:expr) => {
-        match $any {
-            Any::W1($store) => {
-                #[allow(dead_code)]
-                const $W: usize = 1;
-                $body
-            }
-            Any::W2($store) => {
-                #[allow(dead_code)]
-                const $W: usize = 2;
-                $body
-            }
-            Any::W4($store) => {
-                #[allow(dead_code)]
-                const $W: usize = 4;
-                $body
-            }
-            Any::W8($store) => {
-                #[allow(dead_code)]
-                const $W: usize = 8;
-                $body
-            }
-            Any::W16($store) => {
-                #[allow(dead_code)]
-                const $W: usize = 16;
-                $body
+        impl Any {
+            fn new(bits: usize, radius: u32) -> Any {
+                match bits.div_ceil(64).next_power_of_two() {
+                    $($count => Any::$name(Store::new(bits, radius)),)*
+                    more => unreachable!("{more} words: the Python side takes at most {MOST_WORDS}"),
+                }
             }
         }
     };
 }
 
-impl Any {
-    fn new(bits: usize, radius: u32) -> Any {
-        match bits.div_ceil(64) {
-            0 | 1 => Any::W1(Store::new(bits, radius)),
-            2 => Any::W2(Store::new(bits, radius)),
-            3 | 4 => Any::W4(Store::new(bits, radius)),
-            5..=8 => Any::W8(Store::new(bits, radius)),
-            _ => Any::W16(Store::new(bits, radius)),
+any_width!(W1 1 W2 2 W4 4 W8 8 W16 16 W32 32 W64 64 W128 128 W256 256 W512 512 W1024 1024);
+
+macro_rules! with_store {
+    ($any:expr, $W:ident, $store:ident => $body:expr) => {
+        with_store!(@each $any, $W, $store => $body,
+            W1 1 W2 2 W4 4 W8 8 W16 16 W32 32 W64 64 W128 128 W256 256 W512 512 W1024 1024)
+    };
+    (@each $any:expr, $W:ident, $store:ident => $body:expr, $($name:ident $count:literal)*) => {
+        match $any {
+            $(Any::$name($store) => {
+                #[allow(dead_code)]
+                const $W: usize = $count;
+                $body
+            })*
         }
-    }
+    };
 }
 
 struct Inner {
@@ -130,7 +113,7 @@ struct HammingIndex {
     width: usize,
 }
 
-type HitArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>, Bound<'py, PyArray1<u16>>);
+type HitArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl HammingIndex {
     // A lock poisoned by a panic still holds a store that can be read.
@@ -142,24 +125,24 @@ impl HammingIndex {
         self.inner.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<[u64; 16]> {
-        let mut words = [0; 16];
+    fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         if self.width == 1 {
-            words[0] = value.extract()?;
-        } else {
-            let bytes = value.call_method1("to_bytes", (self.width * 8, "little"))?;
-            let bytes = bytes.cast::<PyBytes>()?;
-            for (word, bytes) in words.iter_mut().zip(bytes.as_bytes().as_chunks::<8>().0) {
-                *word = u64::from_le_bytes(*bytes);
-            }
+            return Ok(vec![value.extract()?]);
         }
-        Ok(words)
+        let bytes = value.call_method1("to_bytes", (self.width * 8, "little"))?;
+        let bytes = bytes.cast::<PyBytes>()?.as_bytes();
+        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
     fn hits<'py>(&self, py: Python<'py>, inner: &Inner, hits: &[Hit]) -> PyResult<HitArrays<'py>> {
         let query: Vec<u32> = hits.iter().map(|hit| hit.query).collect();
-        let distance: Vec<u16> = hits.iter().map(|hit| hit.distance as u16).collect();
-        Ok((query.into_pyarray(py), names(py, inner, hits)?, distance.into_pyarray(py)))
+        let distance = if hits.iter().all(|hit| hit.distance <= u32::from(u16::MAX)) {
+            hits.iter().map(|hit| hit.distance as u16).collect::<Vec<u16>>().into_pyarray(py).into_any()
+        } else {
+            // Only the nearest of the widest fingerprints can be so far away.
+            hits.iter().map(|hit| hit.distance).collect::<Vec<u32>>().into_pyarray(py).into_any()
+        };
+        Ok((query.into_pyarray(py), names(py, inner, hits)?, distance))
     }
 }
 
@@ -296,9 +279,9 @@ impl HammingIndex {
                 }
             }
             with_store!(store, W, store => {
-                let mut padded = Vec::new();
-                rows_of::<W>(words, width, None, &mut padded);
-                let rows = if width == W { words.as_chunks::<W>().0 } else { &padded };
+                let mut wide = Vec::new();
+                rows_of::<W>(words, width, None, &mut wide);
+                let rows = if width == W { words.as_chunks::<W>().0 } else { &wide };
                 store.add(rows, threads);
             });
             Ok(Some(true))
@@ -336,7 +319,7 @@ impl HammingIndex {
     ) -> PyResult<Vec<(Bound<'py, PyAny>, u32)>> {
         let words = self.words_of(value)?;
         let answer = |inner: &Inner| {
-            let mut hits = with_store!(&inner.store, W, store => store.hits_of_one(&cut::<W>(&words), radius));
+            let mut hits = with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), radius));
             inner.order(&mut hits);
             hits
         };
@@ -385,7 +368,7 @@ impl HammingIndex {
             let Inner { store, ids, .. } = &mut *inner;
             let mut gone = 0;
             with_store!(store, W, store => {
-                for hit in store.hits_of_one(&cut::<W>(&words), 0) {
+                for hit in store.hits_of_one(&padded::<W>(&words), 0) {
                     if ids.get(hit.entry) == id {
                         gone += usize::from(store.remove(hit.entry));
                     }
@@ -414,9 +397,9 @@ impl HammingIndex {
         let inner = &*guard;
         let hits = answered(py, words.len() > 10_000, |cancel| {
             with_store!(&inner.store, W, store => {
-                let mut padded = Vec::new();
-                let numbers = rows_of::<W>(words, width, valid, &mut padded);
-                let rows = if numbers.is_none() && width == W { words.as_chunks::<W>().0 } else { &padded };
+                let mut wide = Vec::new();
+                let numbers = rows_of::<W>(words, width, valid, &mut wide);
+                let rows = if numbers.is_none() && width == W { words.as_chunks::<W>().0 } else { &wide };
                 let mut hits = store.search(rows, radius, threads, cancel).map_err(|_| Failure::Stopped)?;
                 if let Some(numbers) = numbers {
                     hits.iter_mut().for_each(|hit| hit.query = numbers[hit.query as usize]);
@@ -452,9 +435,8 @@ impl HammingIndex {
                 if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
                     return;
                 }
-                let mut wide = [0; 16];
-                wide[..width].copy_from_slice(&words[query * width..(query + 1) * width]);
-                let mut hits = with_store!(&inner.store, W, store => store.nearest(&cut::<W>(&wide), count));
+                let asked = &words[query * width..(query + 1) * width];
+                let mut hits = with_store!(&inner.store, W, store => store.nearest(&padded::<W>(asked), count));
                 hits.iter_mut().for_each(|hit| hit.query = query as u32);
                 inner.order(&mut hits);
                 hits.truncate(count);
@@ -553,15 +535,11 @@ struct Waited<'a>(RwLockReadGuard<'a, Inner>);
 // SAFETY: `detach` runs its closure on the calling thread, so the guard never leaves its thread.
 unsafe impl Send for Waited<'_> {}
 
-fn cut<const W: usize>(words: &[u64; 16]) -> [u64; W] {
-    std::array::from_fn(|word| words[word])
-}
-
-fn add_one(inner: &mut Inner, id: Id<'_>, words: &[u64; 16]) -> bool {
+fn add_one(inner: &mut Inner, id: Id<'_>, words: &[u64]) -> bool {
     if !inner.ids.push(id) {
         return false;
     }
-    with_store!(&mut inner.store, W, store => store.add(&[cut::<W>(words)], thread_count(None)));
+    with_store!(&mut inner.store, W, store => store.add(&[padded::<W>(words)], thread_count(None)));
     true
 }
 
@@ -614,9 +592,9 @@ impl PairStream {
             let mut store = Any::new(bits, radius);
             let (stored, stored_valid) = other.map_or((words, valid), |other| (other, other_valid));
             let held = with_store!(&mut store, W, store => {
-                let mut padded = Vec::new();
-                let numbers = rows_of::<W>(stored, width, stored_valid, &mut padded);
-                let rows = if numbers.is_none() && width == W { stored.as_chunks::<W>().0 } else { &padded };
+                let mut wide = Vec::new();
+                let numbers = rows_of::<W>(stored, width, stored_valid, &mut wide);
+                let rows = if numbers.is_none() && width == W { stored.as_chunks::<W>().0 } else { &wide };
                 let mut values = Values::<W>::with_room(rows.len());
                 for row in rows {
                     values.number(row);
@@ -674,9 +652,9 @@ impl PairStream {
                 let end = (self.next + BLOCK).min(rows);
                 let asked = &self.words[self.next * self.width..end * self.width];
                 self.hits = with_store!(&self.store, W, store => {
-                    let mut padded = Vec::new();
-                    rows_of::<W>(asked, self.width, None, &mut padded);
-                    let rows = if self.width == W { asked.as_chunks::<W>().0 } else { &padded };
+                    let mut wide = Vec::new();
+                    rows_of::<W>(asked, self.width, None, &mut wide);
+                    let rows = if self.width == W { asked.as_chunks::<W>().0 } else { &wide };
                     store.search(rows, self.radius, self.threads, cancel).map_err(|_| Failure::Stopped)?
                 });
                 self.hits_at = 0;
