@@ -4,8 +4,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use crate::column::prefetch;
 use crate::distance::distance;
 use crate::keys::BATCH;
+use crate::memory::room_for;
 use crate::parallel::{Cancel, Cancelled, each};
 
 /// Distinct values with numbers, and a hash table from value to number.
@@ -20,20 +22,24 @@ pub struct Values<const W: usize> {
 }
 
 const EMPTY: u32 = u32::MAX;
+/// So many values are asked for in memory before the first is looked at.
+const AHEAD: usize = 64;
 
 impl<const W: usize> Values<W> {
     /// Room for `most` distinct values; more make it grow.
     pub fn with_room(most: usize) -> Values<W> {
         let state = RandomState::new();
         let keys = [state.hash_one(1u8) | 1, state.hash_one(2u8)];
-        let mut values = Values { values: Vec::new(), slots: Vec::new(), filter: Vec::new(), keys };
+        let mut values = Values { values: room_for(most), slots: Vec::new(), filter: Vec::new(), keys };
         values.make_room(most);
         values
     }
 
     fn make_room(&mut self, most: usize) {
         let slots = (most.max(8) * 2).next_power_of_two();
-        (self.slots, self.filter) = (vec![EMPTY; slots], vec![0; slots / 8]);
+        (self.slots, self.filter) = (room_for(slots), room_for(slots / 8));
+        self.slots.resize(slots, EMPTY);
+        self.filter.resize(slots / 8, 0);
         for number in 0..self.values.len() {
             let hash = self.hash(&self.values[number]);
             let mut slot = (hash >> 20) as usize & (slots - 1);
@@ -63,7 +69,11 @@ impl<const W: usize> Values<W> {
 
     /// The number of `value`, new if it was not here.
     pub fn number(&mut self, value: &[u64; W]) -> u32 {
-        let hash = self.hash(value);
+        self.number_hashed(value, self.hash(value))
+    }
+
+    #[inline(always)]
+    fn number_hashed(&mut self, value: &[u64; W], hash: u64) -> u32 {
         let last = self.slots.len() - 1;
         let mut slot = (hash >> 20) as usize & last;
         loop {
@@ -87,6 +97,12 @@ impl<const W: usize> Values<W> {
     pub fn find(&self, value: &[u64; W]) -> Option<u32> {
         let hash = self.hash(value);
         if self.may_hold(hash) { self.look_up(value, hash) } else { None }
+    }
+
+    /// Ask for what `number_hashed` and `look_up` read first.
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        prefetch(&self.slots, (hash >> 20) as usize & (self.slots.len() - 1));
     }
 
     #[inline(always)]
@@ -120,6 +136,13 @@ impl<const W: usize> Values<W> {
                 let hash = self.hash(row);
                 likely[count] = (hash, index);
                 count += usize::from(self.may_hold(hash));
+            }
+            for &(hash, _) in &likely[..count] {
+                self.prefetch(hash);
+            }
+            for &(hash, _) in &likely[..count] {
+                let number = self.slots[(hash >> 20) as usize & (self.slots.len() - 1)];
+                prefetch(&self.values, number as usize);
             }
             for &(hash, index) in &likely[..count] {
                 if let Some(value) = self.look_up(&rows[index], hash) {
@@ -198,11 +221,18 @@ pub fn numbered<const W: usize>(pairs: &[[[u64; W]; 2]], repeated: &[[u64; W]]) 
         values.number(value);
     }
     let many = values.values.len() as u32;
-    let (mut unsure, mut numbered) = (Vec::new(), Vec::with_capacity(pairs.len()));
-    for [one, two] in pairs {
-        let (a, b) = (values.number(one), values.number(two));
-        let pair = [a.min(b), a.max(b), distance(one, two)];
-        if pair[0] < many { unsure.push(pair) } else { numbered.push(pair) }
+    let (mut unsure, mut numbered) = (Vec::new(), room_for(pairs.len()));
+    let mut hashes = [[0; 2]; AHEAD];
+    for pairs in pairs.chunks(hashes.len()) {
+        for (pair, hashes) in pairs.iter().zip(&mut hashes) {
+            *hashes = [values.hash(&pair[0]), values.hash(&pair[1])];
+            hashes.iter().for_each(|&hash| values.prefetch(hash));
+        }
+        for ([one, two], hashes) in pairs.iter().zip(&hashes) {
+            let (a, b) = (values.number_hashed(one, hashes[0]), values.number_hashed(two, hashes[1]));
+            let pair = [a.min(b), a.max(b), distance(one, two)];
+            if pair[0] < many { unsure.push(pair) } else { numbered.push(pair) }
+        }
     }
     unsure.sort_unstable();
     unsure.dedup();

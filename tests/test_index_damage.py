@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import neardup as nd
 from neardup import _native
 from neardup.errors import DamagedFile
+from tests.crashtest import bitflip
 from tests.hamming import near_words
 
 
@@ -57,6 +60,42 @@ def test_a_damaged_file_is_named_with_the_place(saved, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     with pytest.raises(DamagedFile, match="empty"):
         nd.Index.load(tmp_path / "empty")
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import neardup as nd
+from neardup.errors import DamagedFile
+with open("/proc/self/status") as file:
+    own = next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
+limit = own + int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+try:
+    np.ones(int(sys.argv[1]) + (1 << 20), dtype=np.uint8)
+    print("no limit")
+except MemoryError:
+    print("limited")
+for path in sys.argv[2:]:
+    try:
+        print(len(nd.Index.load(path).search(np.zeros(1, dtype=np.uint64))))
+    except DamagedFile:
+        print("found")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit counts private memory alone")
+def test_a_damaged_file_takes_no_more_memory_than_its_size_allows(saved, tmp_path):
+    rng, paths = random.Random(3), []
+    for trial in range(60):
+        paths.append(tmp_path / f"damaged-{trial}")
+        paths[-1].write_bytes(saved)
+        bitflip.damage(paths[-1], "mixed", rng)
+    room = int(len(saved) * 1.2) + (64 << 20)
+    told = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(room), *paths], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["limited"] + ["found"] * 60
 
 
 def test_a_foreign_file_is_refused(tmp_path):

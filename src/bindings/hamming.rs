@@ -12,6 +12,7 @@ use super::{InvalidValue, LimitReached};
 use crate::cluster::{self, Stars};
 use crate::index_file::MOST_WORDS;
 use crate::join::{Job, Stop, cross_join, self_join};
+use crate::memory::room_for;
 use crate::parallel::{Cancel, thread_count};
 use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
 use crate::resolve::{Pair, Values, numbered, sort_pairs};
@@ -177,7 +178,7 @@ impl Ask {
         if between + equal > MAX_PAIRS {
             return Err(Failure::TooMany(between + equal));
         }
-        let mut result = Vec::with_capacity((between + equal) as usize);
+        let mut result = room_for((between + equal) as usize);
         for [a, b, distance] in pairs {
             for &one in held.of(a) {
                 for &two in held.of(b) {
