@@ -27,6 +27,9 @@ pub trait Stream: Send {
     /// Take up what waits.
     fn settle(&mut self);
 
+    /// Ask for what `near` reads first.
+    fn prefetch(&self, value: &Wide);
+
     /// Call `name` once with each id that is within the radius, by distance, then id; the blocks that
     /// are crowded, and how many share them.
     fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)>;
@@ -34,7 +37,7 @@ pub trait Stream: Send {
     /// Call `work` with every pair, in the order in which they came.
     fn each(&mut self, work: &mut dyn FnMut(&[u8], &[u64]));
 
-    /// Call `work` with everything that was asked for or deleted, once.
+    /// Call `work` with everything that was deleted, or asked for and not there, once.
     fn each_asked(&mut self, work: &mut dyn FnMut(&[u64]));
 }
 
@@ -190,11 +193,13 @@ impl<const W: usize> Stream for Entries<W> {
         self.census.add(&rows, |work| store.each_living(&mut |_, row| work(row)));
     }
 
+    fn prefetch(&self, value: &Wide) {
+        self.store.prefetch_one(&cut(value));
+    }
+
     fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)> {
         self.settle();
         let value = cut(value);
-        self.store.prefetch_one(&value);
-        self.note(value);
         self.near.clear();
         let (near, store, names) = (&mut self.near, &self.store, &self.names);
         let crowds = self.census.crowds(&value, |work| store.each_living(&mut |_, row| work(row)));
@@ -202,6 +207,10 @@ impl<const W: usize> Stream for Entries<W> {
             names.prefetch(entry);
             near.push((distance, entry));
         });
+        if near.iter().all(|&(distance, _)| distance > 0) {
+            self.note(value); // the buckets of an entry are there without a question
+        }
+        let (near, names) = (&mut self.near, &self.names);
         near.sort_unstable_by(|one, two| {
             one.0.cmp(&two.0).then_with(|| (names.get(one.1), one.1).cmp(&(names.get(two.1), two.1)))
         });

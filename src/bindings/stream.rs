@@ -259,6 +259,7 @@ impl StreamIndex {
     fn get_near_dups<'py>(own: &Bound<'py, Self>, simhash: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = own.py();
         let value = own.get().value(simhash)?;
+        own.get().lock(py).prefetch(&value); // on its way while the list is made
         let names = PyList::empty(py);
         let mut failed = None;
         let crowds = own.get().settled(py).near(&value, &mut |name| {
@@ -289,7 +290,7 @@ impl StreamIndex {
         }
     }
 
-    /// The words of all that was asked for or taken out.
+    /// The words of all that was taken out, or asked for and not there.
     fn _asked<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
         let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
         let mut words = Vec::new();
