@@ -213,7 +213,7 @@ class StreamIndex:
     def get_near_dups(self, simhash: Any) -> list[str]:
         """The ids of what is within the radius, the nearest first; calls `_warn` if blocks are crowded."""
     def _entries(self) -> tuple[list[str], npt.NDArray[np.uint64]]:
-        """The ids and the words of all entries, in the order in which they came."""
+        """The ids and the words of all entries."""
     def _asked(self) -> npt.NDArray[np.uint64]:
         """The words of all that was asked for or taken out."""
 

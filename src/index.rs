@@ -12,6 +12,7 @@ use std::ops::Range;
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
+use crate::memory::room_for;
 use crate::parallel::{Cancel, Cancelled, each, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
 use crate::sorting::{Sorted, Way, by_key};
@@ -477,6 +478,37 @@ impl<const W: usize> Store<W> {
         if !rows.is_empty() {
             self.segments.push(Segment::build(Cow::Owned(rows), 0, Some(entries), shape));
         }
+    }
+
+    /// Number all entries anew, as they lie in the first table: so what belongs to the entries of a bucket can
+    /// lie together, too. Their old numbers; nothing if some were removed, or do not lie in one table.
+    pub fn renumber(&mut self) -> Option<Vec<u32>> {
+        let whole = self.dead_count == 0 && self.live_len() == 0;
+        let [segment] = &mut self.segments[..] else { return None };
+        if !whole || segment.tables.is_empty() {
+            return None;
+        }
+        let count = segment.len() as u32;
+        let mut counted = room_for(segment.len());
+        counted.extend(0..count);
+        let old = std::mem::replace(&mut segment.entries, Column::Owned(counted));
+        let mut new = vec![0; segment.len()];
+        for (place, &entry) in (0..count).zip(old.slice()) {
+            new[entry as usize] = place;
+        }
+        for table in &mut segment.tables[1..] {
+            let mut entries = room_for(new.len());
+            entries.extend(table.entries.slice().iter().map(|&entry| new[entry as usize]));
+            table.entries = Column::Owned(entries);
+        }
+        Some(old.slice().to_vec())
+    }
+
+    /// The first entry of the bucket that a fingerprint has in the first table, if entries were renumbered.
+    #[inline]
+    pub fn likely(&self, query: &[u64; W]) -> Option<u32> {
+        let table = self.segments.first()?.tables.first()?;
+        Some(table.bounds.slice()[table.key.of(query) as usize])
     }
 
     /// Mark an entry as removed; whether it was there.

@@ -1,7 +1,7 @@
 //! Names: short texts by number. One of up to 15 bytes lies in its slot, so that it is read at once.
 
+use crate::column::prefetch;
 use crate::memory::room_for;
-use crate::simd;
 
 #[derive(Default)]
 pub struct Names {
@@ -46,21 +46,14 @@ impl Names {
         &self.long[start..start + u64::from_le_bytes(wide) as usize]
     }
 
-    /// Ask for a slot before it is needed.
+    /// Ask for a slot before it is needed, if it is there.
     pub fn prefetch(&self, number: u32) {
-        simd::prefetch(&self.slots[number as usize]);
-    }
-
-    /// Lie in no more room than is needed, and in large pages.
-    pub fn settle(&mut self) {
-        let mut slots = room_for(self.slots.len());
-        slots.extend_from_slice(&self.slots);
-        self.slots = slots;
+        prefetch(&self.slots, number as usize);
     }
 
     /// Only some names, in this order.
-    pub fn only(&self, numbers: impl Iterator<Item = u32>) -> Names {
-        let mut names = Names::default();
+    pub fn only(&self, numbers: impl ExactSizeIterator<Item = u32>) -> Names {
+        let mut names = Names { slots: room_for(numbers.len()), long: Vec::new() };
         numbers.for_each(|number| names.push(self.get(number)));
         names
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::index::Store;
 use crate::index_census::Census;
 use crate::index_names::Names;
+use crate::memory::give_back;
 use crate::parallel::thread_count;
 
 /// The widest fingerprint.
@@ -34,7 +35,7 @@ pub trait Stream: Send {
     /// are crowded, and how many share them.
     fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)>;
 
-    /// Call `work` with every pair, in the order in which they came.
+    /// Call `work` with every pair.
     fn each(&mut self, work: &mut dyn FnMut(&[u8], &[u64]));
 
     /// Call `work` with everything that was deleted, or asked for and not there, once.
@@ -184,11 +185,16 @@ impl<const W: usize> Stream for Entries<W> {
         }
         if self.names.len() == 0 {
             self.names = names;
-            self.names.settle();
         } else {
             (0..rows.len() as u32).for_each(|row| self.names.push(names.get(row)));
         }
         self.store.add(&rows, thread_count(None));
+        if rows.len() > self.names.len() / 2
+            && let Some(old) = self.store.renumber()
+        {
+            self.names = self.names.only(old.into_iter());
+            give_back();
+        }
         let store = &self.store;
         self.census.add(&rows, |work| store.each_living(&mut |_, row| work(row)));
     }
@@ -202,6 +208,10 @@ impl<const W: usize> Stream for Entries<W> {
         let value = cut(value);
         self.near.clear();
         let (near, store, names) = (&mut self.near, &self.store, &self.names);
+        if let Some(first) = store.likely(&value) {
+            names.prefetch(first);
+            names.prefetch(first + 4);
+        }
         let crowds = self.census.crowds(&value, |work| store.each_living(&mut |_, row| work(row)));
         store.search_one(&value, store.radius, &mut self.found, &mut |entry, distance| {
             names.prefetch(entry);

@@ -28,6 +28,7 @@ from neardup.compat.simhash import Simhash, SimhashIndex, simhashes, values
 from neardup.errors import DamagedFile, InvalidValue, MissingExtra
 from neardup.features import trie
 from tests.conftest import texts
+from tests.hamming import near_words
 
 # --- simhash ---------------------------------------------------------------------------------------------
 
@@ -247,6 +248,37 @@ def test_threads_may_add_and_ask_at_once() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(work, range(4))) == [2000] * 4
+
+
+def test_a_large_simhash_index_answers_as_comparing_all_would() -> None:
+    words = near_words(40_000, 1, 3)[:, 0]
+    known = [int(value) for value in words]
+    held = {f"name {row}" if row % 5 else "x" * 30 + str(row): row for row in range(40_000)}
+    index = SimhashIndex([], k=2)
+
+    def answers(row: int) -> list[str]:
+        apart = np.bitwise_count(words ^ words[row])
+        names = [(int(apart[at]), name) for name, at in held.items() if apart[at] <= 2]
+        return [name for _, name in sorted(names)]
+
+    added = list(held.items())
+    for start, end in ((0, 30_000), (30_000, 30_100), (30_100, 40_000)):
+        held = dict(added[:end])
+        for name, row in added[start:end]:
+            index.add(name, Simhash(known[row]))
+        for row in range(17, 40_000, 799):
+            assert index.get_near_dups(Simhash(known[row])) == answers(row)
+    for name, row in added[5:40_000:2]:
+        index.delete(name, Simhash(known[row]))
+        del held[name]
+    for row in range(5, 40_000, 799):
+        assert index.get_near_dups(Simhash(known[row])) == answers(row)
+    blocks = {
+        (block, value >> 21 * block & (2**21 - 1 if block < 2 else 2**22 - 1))
+        for value in known
+        for block in range(3)
+    }
+    assert index.bucket_size() == len(blocks)
 
 
 # --- pbtk ------------------------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ impl StreamIndex {
         Ok(names)
     }
 
-    /// The ids and the words of all entries, in the order in which they came.
+    /// The ids and the words of all entries.
     fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyArray1<u64>>)> {
         let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
         let (names, mut words, mut failed) = (PyList::empty(py), Vec::new(), None);
