@@ -96,13 +96,15 @@ def index(simhash: Any, count: int, k: int = 2) -> dict[str, Any]:
     new = [simhash.Simhash(query.value) for query in queries]
     gc.collect()  # or one of the two loops pays for walking through the million objects of this program
     start = time.perf_counter()
-    result = [sorted(found.get_near_dups(query)) for query in new]
+    answers = [found.get_near_dups(query) for query in new]
     asked = time.perf_counter() - start
+    result = [sorted(answer) for answer in answers]
+    del answers
     gc.collect()
     start = time.perf_counter()
-    again = [sorted(found.get_near_dups(query)) for query in queries]
+    answers = [found.get_near_dups(query) for query in queries]
     stored = time.perf_counter() - start
-    if again != result:
+    if [sorted(answer) for answer in answers] != result:
         raise SystemExit("the same question got another answer")
     return {"add": added, "query": asked, "stored": stored, "megabytes": held, "result": result}
 
