@@ -114,7 +114,7 @@ impl Verifier {
     }
 
     /// Set aside the texts of an Arrow array where *numbers* names a document (-1: none).
-    fn add(&mut self, numbers: PyReadonlyArray1<'_, i64>, chunk: ArrowChunk) -> PyResult<()> {
+    fn add(&mut self, py: Python<'_>, numbers: PyReadonlyArray1<'_, i64>, chunk: ArrowChunk) -> PyResult<()> {
         chunk.check()?;
         // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow
         // memory is immutable.
@@ -123,13 +123,17 @@ impl Verifier {
         if numbers.len() != texts.items.len() {
             return Err(InvalidValue::new_err("one number for each text is needed"));
         }
-        for (number, text) in numbers.iter().zip(&texts.items) {
-            if let Some(slot) = usize::try_from(*number).ok().and_then(|at| self.slots.get_mut(at)) {
-                *slot = self.texts.len() as u32;
-                self.texts.push(&text_or_empty(text).checked()).map_err(os_error)?;
+        let (slots, store) = (&mut self.slots, &mut self.texts);
+        py.detach(|| {
+            for (number, text) in numbers.iter().zip(&texts.items) {
+                if let Some(slot) = usize::try_from(*number).ok().and_then(|at| slots.get_mut(at)) {
+                    *slot = store.len() as u32;
+                    store.push(&text_or_empty(text).checked())?;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .map_err(os_error)
     }
 
     /// Plain, common and rare similarity, and shared and all features, of each pair.
