@@ -408,8 +408,8 @@ fn brute_first<const W: usize>(
     if job.cancel.is_set() { Err(Stop::Cancelled) } else { Ok(()) }
 }
 
-/// Labels of connected components: the smallest row of each, for all rows.
-pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<u32> {
+/// Labels of connected components: the smallest row of each, for all rows. None if a pair names a row beyond them.
+pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Option<Vec<u32>> {
     let mut parent: Vec<u32> = room_for(count);
     parent.extend(0..count as u32);
     fn root(parent: &mut [u32], mut item: u32) -> u32 {
@@ -420,6 +420,9 @@ pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<
         item
     }
     for (left, right) in pairs {
+        if left.max(right) as usize >= count {
+            return None;
+        }
         let (one, two) = (root(&mut parent, left), root(&mut parent, right));
         // The smaller row is the root, so that labels do not depend on the order of pairs.
         let (low, high) = (one.min(two), one.max(two));
@@ -429,7 +432,7 @@ pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Vec<
     for item in 0..count {
         parent[item] = parent[parent[item] as usize];
     }
-    parent
+    Some(parent)
 }
 
 #[cfg(test)]
@@ -494,7 +497,8 @@ mod tests {
     #[test]
     fn a_chain_of_pairs_is_one_component() {
         let labels = components([(3, 2), (1, 2), (5, 4)].into_iter(), 6);
-        assert_eq!(labels, [0, 1, 1, 1, 4, 4]);
+        assert_eq!(labels, Some([0, 1, 1, 1, 4, 4]));
+        assert_eq!(components([(0, 6)].into_iter(), 6), None);
     }
 
     #[test]

@@ -419,12 +419,9 @@ fn components<'py>(
     count: usize,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
-    if left.iter().chain(right).any(|&row| row as usize >= count) {
-        let message = format!("a pair names a row beyond the {count} rows; pass n = the number of rows joined");
-        return Err(InvalidValue::new_err(message));
-    }
     let labels = py.detach(|| cluster::components(left.iter().copied().zip(right.iter().copied()), count));
-    Ok(labels.into_pyarray(py))
+    let beyond = || format!("a pair names a row beyond the {count} rows; pass n = the number of rows joined");
+    Ok(labels.ok_or_else(|| InvalidValue::new_err(beyond()))?.into_pyarray(py))
 }
 
 #[pyfunction]
