@@ -544,7 +544,7 @@ def main() -> None:
                         "neardup",
                         lambda: nd.components(pairs, count),
                         lambda labels: len(np.unique(labels)),
-                        repeat=9,
+                        repeat=101,
                     )
         elif part == "real":
             words = real(asked.data, 200_000)
