@@ -497,7 +497,7 @@ mod tests {
     #[test]
     fn a_chain_of_pairs_is_one_component() {
         let labels = components([(3, 2), (1, 2), (5, 4)].into_iter(), 6);
-        assert_eq!(labels, Some([0, 1, 1, 1, 4, 4]));
+        assert_eq!(labels, Some(vec![0, 1, 1, 1, 4, 4]));
         assert_eq!(components([(0, 6)].into_iter(), 6), None);
     }
 
