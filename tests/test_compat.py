@@ -250,6 +250,13 @@ def test_threads_may_add_and_ask_at_once() -> None:
         assert list(pool.map(work, range(4))) == [2000] * 4
 
 
+def test_a_simhash_index_of_too_many_bits_is_refused_with_a_way_out() -> None:
+    index = SimhashIndex([("a", Simhash(2**1023 + 1, f=1024))], f=1024, k=2)
+    assert index.get_near_dups(Simhash(2**1023, f=1024)) == ["a"]
+    with pytest.raises(InvalidValue, match=r"up to 1024 bits, not 1032; neardup\.Index holds more"):
+        SimhashIndex([], f=1032)
+
+
 def test_a_large_simhash_index_answers_as_comparing_all_would() -> None:
     words = near_words(40_000, 1, 3)[:, 0]
     known = [int(value) for value in words]

@@ -36,6 +36,7 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
+MAX_F: Final = 1024
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -236,6 +237,10 @@ class SimhashIndex(StreamIndex):
     def _begin(self) -> None:
         self._offsets = block_offsets(self.f, self.k + 1)
         self._masks = block_masks(self.f, self._offsets)
+        if self.f > MAX_F:
+            raise InvalidValue(
+                f"a SimhashIndex holds up to {MAX_F} bits, not {self.f}; neardup.Index holds more"
+            )
         ends = [*self._offsets[1:], self.f]
         blocks = list(zip(self._offsets, ends, strict=True))
         self._start(Simhash, *check_shape(self.f, min(self.k, self.f)), blocks, BIG_BUCKET)
