@@ -215,7 +215,7 @@ class StreamIndex:
     def _entries(self) -> tuple[list[str], npt.NDArray[np.uint64]]:
         """The ids and the words of all entries."""
     def _asked(self) -> npt.NDArray[np.uint64]:
-        """The words of all that was asked for or taken out."""
+        """The words of all that was taken out, or asked for and not there."""
 
 class PairStream:
     """A join whose pairs come in batches."""
