@@ -45,29 +45,40 @@ def cpu() -> float:
 def measure(
     work: str, engine: str, call: Callable[[], Any], count: Callable[[Any], int] = len, repeat: int = 5
 ) -> Any:
-    walls, cpus, answer = [], [], None
+    return measure_in_turn({work: call}, engine, count, repeat)[work]
+
+
+def measure_in_turn(
+    calls: dict[str, Callable[[], Any]], engine: str, count: Callable[[Any], int], repeat: int
+) -> dict[str, Any]:
+    """The answers. A burst of other work on the machine meets all that is compared, not one of it."""
+    walls: dict[str, list[float]] = {work: [] for work in calls}
+    cpus: dict[str, list[float]] = {work: [] for work in calls}
+    answers: dict[str, Any] = {}
     for _ in range(repeat):
-        answer = None
-        wall, used = time.perf_counter(), cpu()
-        answer = call()
-        walls.append(time.perf_counter() - wall)
-        cpus.append(cpu() - used)
-    row = {
-        "work": work,
-        "engine": engine,
-        "wall": statistics.median(walls),
-        "cpu": statistics.median(cpus),
-        "runs": repeat,
-        "count": count(answer),
-        "load": os.getloadavg()[0],
-    }
-    RESULTS.append(row)
-    print(
-        f"{work:34} {engine:26} wall {row['wall']:9.4f} s  cpu {row['cpu']:9.4f} s  "
-        f"count {row['count']}  load {row['load']:.1f}",
-        flush=True,
-    )
-    return answer
+        for work, call in calls.items():
+            answers.pop(work, None)
+            wall, used = time.perf_counter(), cpu()
+            answers[work] = call()
+            walls[work].append(time.perf_counter() - wall)
+            cpus[work].append(cpu() - used)
+    for work, answer in answers.items():
+        row = {
+            "work": work,
+            "engine": engine,
+            "wall": statistics.median(walls[work]),
+            "cpu": statistics.median(cpus[work]),
+            "runs": repeat,
+            "count": count(answer),
+            "load": os.getloadavg()[0],
+        }
+        RESULTS.append(row)
+        print(
+            f"{work:34} {engine:26} wall {row['wall']:9.4f} s  cpu {row['cpu']:9.4f} s  "
+            f"count {row['count']}  load {row['load']:.1f}",
+            flush=True,
+        )
+    return answers
 
 
 def same(work: str) -> None:
@@ -396,6 +407,27 @@ def floods(count: int) -> dict[str, np.ndarray]:
     }
 
 
+def flood(kind: str) -> None:
+    """Growth where a bucket, or a ball, holds all: what is asked is the ratio of the sizes."""
+    sizes = {f"{kind}, {count:,}": frozen(floods(count)[kind]) for count in (250_000, 1_000_000, 4_000_000)}
+
+    def grouping(words: np.ndarray) -> Callable[[], Any]:
+        return lambda: nd.groups(words, RADIUS, threads=2)
+
+    def clustering(grouped: Any, count: int) -> Callable[[], Any]:
+        pairs = Pairs(grouped.center, grouped.member, grouped.distance)
+        return lambda: nd.components(pairs, count)
+
+    found = measure_in_turn(
+        {f"groups, {size}": grouping(words) for size, words in sizes.items()}, "neardup", len, 31
+    )
+    clusterings = {
+        f"clustering, {size}": clustering(found[f"groups, {size}"], len(words))
+        for size, words in sizes.items()
+    }
+    measure_in_turn(clusterings, "neardup", lambda labels: len(np.unique(labels)), 101)
+
+
 def peak(call: Callable[[], Any]) -> tuple[Any, float]:
     """The answer, and by how many GB the resident memory grew while it was made."""
     page, before, top, done = os.sysconf("SC_PAGESIZE"), 0, 0, threading.Event()
@@ -530,22 +562,7 @@ def main() -> None:
             measure("groups 1 M ", "neardup", lambda: nd.groups(words, RADIUS, threads=2))
         elif part == "floods":
             for kind in floods(10):
-                for count in (250_000, 1_000_000, 4_000_000):
-                    words = frozen(floods(count)[kind])
-                    grouped = measure(
-                        f"groups, {kind}, {count:,}",
-                        "neardup",
-                        lambda: nd.groups(words, RADIUS, threads=2),
-                        repeat=9,
-                    )
-                    pairs = Pairs(grouped.center, grouped.member, grouped.distance)
-                    measure(
-                        f"clustering, {kind}, {count:,}",
-                        "neardup",
-                        lambda: nd.components(pairs, count),
-                        lambda labels: len(np.unique(labels)),
-                        repeat=101,
-                    )
+                flood(kind)
         elif part == "real":
             words = real(asked.data, 200_000)
             plans(words, f"real, {len(words):,} documents")

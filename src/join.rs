@@ -1,11 +1,11 @@
 //! The join: all pairs of fingerprints within a radius, found table by table.
 //!
-//! For each table of the plan:
+//! For each family of tables of the plan, which have many bits of their keys in common:
 //!
 //! ```text
-//! cut the rows into parts by the upper bits of their keys      # each part fits the cache
-//! for each part: counting sort by the lower bits; for each bucket: compare all pairs
-//! a pair is reported only by the first table that sees it       # so no set of pairs is kept
+//! cut the rows into parts by bits that all keys of the family have    # each part fits the cache
+//! for each part, for each table: counting sort by the other bits; for each bucket: compare all pairs
+//! a pair is reported only by the first table that sees it              # so no set of pairs is kept
 //! ```
 //!
 //! Only fingerprints move, never row numbers: pairs are pairs of values, and `resolve` finds
@@ -86,18 +86,16 @@ enum Equal {
     Met,
 }
 
-struct Table<const W: usize> {
-    key: Key,
-    mask: [u64; W],
-}
+/// The bits that two rows must have in common for a table to compare them.
+type Table<const W: usize> = [u64; W];
 
 fn tables_of<const W: usize>(plan: &Plan) -> Vec<Table<W>> {
     plan.masks
         .iter()
         .map(|words| {
-            let mut mask = [0; W];
-            mask[..words.len()].copy_from_slice(words);
-            Table { key: Key::new(&mask), mask }
+            let mut table = [0; W];
+            table[..words.len()].copy_from_slice(words);
+            table
         })
         .collect()
 }
@@ -115,33 +113,36 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
     let collapse = size_of_val(rows) <= job.aside && !nearly_distinct(rows);
     let mut scratch = Scratch::default();
     if !collapse {
-        run_tables(&[rows], &tables, 0..tables.len(), Equal::Met, &mut scratch, job, |worker| {
+        let families = Family::of(rows.len(), &tables, 0..tables.len());
+        run_tables(&[rows], &tables, &families, Equal::Met, &mut scratch, job, |worker| {
             gather(worker, &mut found, &mut Vec::new(), &tables, job)
         })?;
         return Ok(found);
     }
     let mut uniques: Vec<Vec<[u64; W]>> = Vec::new();
-    run_tables(&[rows], &tables, 0..1, Equal::Aside, &mut scratch, job, |worker| {
+    let first = Family::of(rows.len(), &tables, 0..1);
+    run_tables(&[rows], &tables, &first, Equal::Aside, &mut scratch, job, |worker| {
         gather(worker, &mut found, &mut uniques, &tables, job)
     })?;
     let slices: Vec<&[[u64; W]]> = uniques.iter().map(|chunk| &chunk[..]).collect();
-    let total: usize = slices.iter().map(|slice| size_of_val(*slice)).sum();
-    if job.threads > 1 && total <= 64 << 20 && tables.len() > 2 * job.threads {
-        // Many tables of few rows: each thread takes whole tables.
+    let total: usize = slices.iter().map(|slice| slice.len()).sum();
+    let families = Family::of(total, &tables, 1..tables.len());
+    if job.threads > 1 && total * size_of::<[u64; W]>() <= 64 << 20 && families.len() > 2 * job.threads {
+        // Many families of few rows: each thread takes whole families.
         drop(scratch);
-        let workers = share(job.threads, tables.len() - 1, Worker::<W>::default, |worker, table| {
+        let workers = share(job.threads, families.len(), Worker::<W>::default, |worker, family| {
             let mut scratch = std::mem::take(&mut worker.scratch);
             worker.stop = worker
                 .stop
                 .take()
-                .or_else(|| table_alone(&slices, &tables, table + 1, &mut scratch, worker, job).err());
+                .or_else(|| family_alone(&slices, &tables, &families[family], &mut scratch, worker, job).err());
             worker.scratch = scratch;
         });
         for worker in workers {
             gather(worker, &mut found, &mut Vec::new(), &tables, job)?;
         }
     } else {
-        run_tables(&slices, &tables, 1..tables.len(), Equal::None, &mut scratch, job, |worker| {
+        run_tables(&slices, &tables, &families, Equal::None, &mut scratch, job, |worker| {
             gather(worker, &mut found, &mut Vec::new(), &tables, job)
         })?;
     }
@@ -186,25 +187,24 @@ fn cross_unique<const W: usize>(
     let tables = tables_of::<W>(plan);
     let (mut left_scratch, mut right_scratch) = (Scratch::default(), Scratch::default());
     let mut pairs = Vec::new();
-    for number in 0..tables.len() {
-        let table = &tables[number];
-        let shape = Shape::of(left.len() + right.len(), size_of::<[u64; W]>(), table.key.width);
-        let whole = 0..shape.parts;
-        let left_pieces = spread(&chunks(&[left], job.threads), table, &shape, &whole, &mut left_scratch, job)?;
-        let right_pieces = spread(&chunks(&[right], job.threads), table, &shape, &whole, &mut right_scratch, job)?;
-        let workers = share(job.threads, shape.parts, Worker::<W>::default, |worker, part| {
+    for family in Family::of(left.len() + right.len(), &tables, 0..tables.len()) {
+        let left_pieces = spread(&chunks(&[left], job.threads), &family, &mut left_scratch, job)?;
+        let right_pieces = spread(&chunks(&[right], job.threads), &family, &mut right_scratch, job)?;
+        let workers = share(job.threads, family.parts, Worker::<W>::default, |worker, part| {
             let left = pieces_of(left_scratch.rows(), &left_pieces, part);
             let right = pieces_of(right_scratch.rows(), &right_pieces, part);
-            worker.stop =
-                worker.stop.take().or_else(|| worker.cross_part(&left, &right, &tables, number, &shape, job).err());
+            for (number, rest) in family.members() {
+                worker.stop =
+                    worker.stop.take().or_else(|| worker.cross_part(&left, &right, &tables, number, rest, job).err());
+            }
         });
         for worker in workers {
             if let Some(stop) = worker.stop {
                 return Err(stop);
             }
             pairs.extend_from_slice(&worker.pairs);
-            for [left, right] in worker.giant_pairs {
-                let plan = plan_rest(&left, Some(&right), &table.mask, job);
+            for (number, [left, right]) in worker.giant_pairs {
+                let plan = plan_rest(&left, Some(&right), &tables[number], job);
                 for pair in cross_unique(&left, &right, &plan, job)? {
                     if first_sight(&pair[0], &pair[1], &tables[..number]) {
                         pairs.push(pair);
@@ -306,18 +306,69 @@ fn brute<const W: usize>(
     Ok(pairs)
 }
 
-/// How the keys of a table are cut: `parts` parts by their upper bits, buckets by the `low` lower ones.
-struct Shape {
+/// Tables whose rows are moved together, to `parts` parts by bits that the keys of all have.
+struct Family {
+    tables: Range<usize>,
     parts: usize,
-    low: u32,
+    split: Key,
+    /// For each table, the bits of its key that the parts leave.
+    rest: Vec<Key>,
 }
 
-impl Shape {
-    fn of(rows: usize, row: usize, width: u32) -> Shape {
-        let wanted = (rows * row / PART).next_power_of_two().clamp(1, MAX_PARTS);
-        let upper = wanted.trailing_zeros().min(width);
-        Shape { parts: 1 << upper, low: width - upper }
+impl Family {
+    fn of<const W: usize>(rows: usize, tables: &[Table<W>], numbers: Range<usize>) -> Vec<Family> {
+        let wanted = (rows * size_of::<[u64; W]>() / PART).next_power_of_two().clamp(1, MAX_PARTS).trailing_zeros();
+        let mut families = Vec::new();
+        let mut first = numbers.start;
+        while first < numbers.end {
+            let mut common = tables[first];
+            let needed = wanted.min(ones(&common));
+            let mut end = first + 1;
+            while end < numbers.end {
+                let shared = and(&common, &tables[end]);
+                if ones(&shared) < needed {
+                    break;
+                }
+                common = shared;
+                end += 1;
+            }
+            let split = upper_bits(common, needed);
+            let others = split.map(|word| !word);
+            families.push(Family {
+                tables: first..end,
+                parts: 1 << needed,
+                split: Key::new(&split),
+                rest: tables[first..end].iter().map(|table| Key::new(&and(table, &others))).collect(),
+            });
+            first = end;
+        }
+        families
     }
+
+    /// The number of each table, and the bits that its buckets are made by.
+    fn members(&self) -> impl Iterator<Item = (usize, &Key)> {
+        self.tables.clone().zip(&self.rest)
+    }
+}
+
+fn and<const W: usize>(one: &[u64; W], two: &[u64; W]) -> [u64; W] {
+    std::array::from_fn(|word| one[word] & two[word])
+}
+
+fn ones<const W: usize>(mask: &[u64; W]) -> u32 {
+    mask.iter().map(|word| word.count_ones()).sum()
+}
+
+/// The highest `count` bits of `mask`.
+fn upper_bits<const W: usize>(mut mask: [u64; W], count: u32) -> [u64; W] {
+    let mut surplus = ones(&mask) - count;
+    for word in &mut mask {
+        while surplus > 0 && *word != 0 {
+            *word &= *word - 1;
+            surplus -= 1;
+        }
+    }
+    mask
 }
 
 /// The slices cut into a few chunks for each thread, so that none waits long for another.
@@ -373,15 +424,15 @@ fn pieces_of<'a, const W: usize>(scratch: &'a [[u64; W]], pieces: &[Piece], part
         .collect()
 }
 
-/// For each table the rows of `chunk` in each of its parts, counted in one pass.
-fn count_parts<const W: usize>(chunk: &[[u64; W]], tables: &[Table<W>], shapes: &[Shape]) -> Vec<Vec<usize>> {
-    let mut counts: Vec<Vec<usize>> = shapes.iter().map(|shape| vec![0; shape.parts]).collect();
+/// For each family the rows of `chunk` in each of its parts, counted in one pass.
+fn count_parts<const W: usize>(chunk: &[[u64; W]], families: &[Family]) -> Vec<Vec<usize>> {
+    let mut counts: Vec<Vec<usize>> = families.iter().map(|family| vec![0; family.parts]).collect();
     let mut keys = [0; BATCH];
     for rows in chunk.chunks(BATCH) {
-        for ((table, shape), counts) in tables.iter().zip(shapes).zip(&mut counts) {
-            table.key.extract(rows, &mut keys);
+        for (family, counts) in families.iter().zip(&mut counts) {
+            family.split.extract(rows, &mut keys);
             for key in &keys[..rows.len()] {
-                counts[(key >> shape.low) as usize & (shape.parts - 1)] += 1;
+                counts[*key as usize & (family.parts - 1)] += 1;
             }
         }
     }
@@ -391,20 +442,19 @@ fn count_parts<const W: usize>(chunk: &[[u64; W]], tables: &[Table<W>], shapes: 
 /// Move the rows of `chunk` whose part is in `wanted` to `target`, part by part.
 fn scatter<const W: usize>(
     chunk: &[[u64; W]],
-    table: &Table<W>,
-    shape: &Shape,
+    family: &Family,
     wanted: &Range<usize>,
     bounds: &[usize],
     target: &mut [[u64; W]],
 ) {
     let mut places = bounds.to_vec();
     let mut keys = [0; BATCH];
-    let all = wanted.len() == shape.parts;
-    if shape.parts <= 64 {
+    let all = wanted.len() == family.parts;
+    if family.parts <= 64 {
         for rows in chunk.chunks(BATCH) {
-            table.key.extract(rows, &mut keys);
+            family.split.extract(rows, &mut keys);
             for (row, key) in rows.iter().zip(&keys) {
-                let part = (key >> shape.low) as usize & (shape.parts - 1);
+                let part = *key as usize & (family.parts - 1);
                 if all || wanted.contains(&part) {
                     target[places[part]] = *row;
                     places[part] += 1;
@@ -416,11 +466,11 @@ fn scatter<const W: usize>(
     // Write-combining: a part's rows wait in a line of their own until it is full, so that memory
     // is written a line at a time and never read for it. A row waits at its place in the target,
     // modulo the line.
-    let mut lines = vec![[0u64; W]; shape.parts * LINE];
+    let mut lines = vec![[0u64; W]; family.parts * LINE];
     for rows in chunk.chunks(BATCH) {
-        table.key.extract(rows, &mut keys);
+        family.split.extract(rows, &mut keys);
         for (row, key) in rows.iter().zip(&keys) {
-            let part = (key >> shape.low) as usize & (shape.parts - 1);
+            let part = *key as usize & (family.parts - 1);
             if !all && !wanted.contains(&part) {
                 continue;
             }
@@ -475,24 +525,19 @@ fn finish_streams() {
 /// Scatter all chunks, each into its own stretch of the scratch rows.
 fn spread<const W: usize>(
     chunks: &[&[[u64; W]]],
-    table: &Table<W>,
-    shape: &Shape,
-    wanted: &Range<usize>,
+    family: &Family,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Piece>, Stop> {
-    let counts = map(job.threads, chunks.to_vec(), |chunk| {
-        count_parts(chunk, std::slice::from_ref(table), std::slice::from_ref(shape)).remove(0)
-    });
+    let counts = map(job.threads, chunks.to_vec(), |chunk| count_parts(chunk, std::slice::from_ref(family)).remove(0));
     let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[..]).collect();
-    spread_counted(chunks, &counts, table, shape, wanted, scratch, job)
+    spread_counted(chunks, &counts, family, &(0..family.parts), scratch, job)
 }
 
 fn spread_counted<const W: usize>(
     chunks: &[&[[u64; W]]],
     counts: &[&[usize]],
-    table: &Table<W>,
-    shape: &Shape,
+    family: &Family,
     wanted: &Range<usize>,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
@@ -501,91 +546,84 @@ fn spread_counted<const W: usize>(
     let mut pieces = Vec::with_capacity(chunks.len());
     let mut start = 0;
     for counts in counts {
-        let mut bounds = vec![0; shape.parts + 1];
-        for part in 0..shape.parts {
+        let mut bounds = vec![0; family.parts + 1];
+        for part in 0..family.parts {
             bounds[part + 1] = bounds[part] + if wanted.contains(&part) { counts[part] } else { 0 };
         }
-        let length = bounds[shape.parts];
+        let length = bounds[family.parts];
         pieces.push(Piece { start, bounds });
         start += length.next_multiple_of(LINE);
     }
     scratch.hold(start);
     let mut inputs = Vec::with_capacity(chunks.len());
-    let mut rest = scratch.rows_mut();
+    let mut left = scratch.rows_mut();
     for (chunk, piece) in chunks.iter().zip(&pieces) {
-        let (own, others) = rest.split_at_mut(piece.bounds[shape.parts].next_multiple_of(LINE));
+        let (own, others) = left.split_at_mut(piece.bounds[family.parts].next_multiple_of(LINE));
         inputs.push((*chunk, &piece.bounds, own));
-        rest = others;
+        left = others;
     }
-    map(job.threads, inputs, |(chunk, bounds, own)| scatter(chunk, table, shape, wanted, bounds, own));
+    map(job.threads, inputs, |(chunk, bounds, own)| scatter(chunk, family, wanted, bounds, own));
     job.check()?;
     Ok(pieces)
 }
 
-/// Tables whose parts are counted together.
+/// Families whose parts are counted together.
 const TOGETHER: usize = 16;
 
-/// Some of the tables, one after the other, all threads on each; what was found goes to `take`.
+/// Some of the tables, one family after the other, all threads on each; what was found goes to `take`.
 fn run_tables<const W: usize>(
     slices: &[&[[u64; W]]],
     tables: &[Table<W>],
-    numbers: Range<usize>,
+    families: &[Family],
     equal: Equal,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
     mut take: impl FnMut(Worker<W>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let chunks = chunks(slices, job.threads);
-    let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    for first in numbers.clone().step_by(TOGETHER) {
-        let some = first..numbers.end.min(first + TOGETHER);
-        let shapes: Vec<Shape> =
-            tables[some.clone()].iter().map(|table| Shape::of(total, size_of::<[u64; W]>(), table.key.width)).collect();
-        let counts = map(job.threads, chunks.clone(), |chunk| count_parts(chunk, &tables[some.clone()], &shapes));
-        for (at, number) in some.enumerate() {
+    for some in families.chunks(TOGETHER) {
+        let counts = map(job.threads, chunks.clone(), |chunk| count_parts(chunk, some));
+        for (at, family) in some.iter().enumerate() {
             let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[at][..]).collect();
-            run_table(&chunks, &counts, tables, number, &shapes[at], equal, scratch, job)?
-                .into_iter()
-                .try_for_each(&mut take)?;
+            run_family(&chunks, &counts, tables, family, equal, scratch, job)?.into_iter().try_for_each(&mut take)?;
         }
     }
     Ok(())
 }
 
-/// One table, all threads on it.
-#[allow(clippy::too_many_arguments)]
-fn run_table<const W: usize>(
+/// One family, all threads on it.
+fn run_family<const W: usize>(
     chunks: &[&[[u64; W]]],
     counts: &[&[usize]],
     tables: &[Table<W>],
-    number: usize,
-    shape: &Shape,
+    family: &Family,
     equal: Equal,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
 ) -> Result<Vec<Worker<W>>, Stop> {
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let table = &tables[number];
     // Rows beyond the scratch budget are moved in several ranges of parts.
-    let sizes: Vec<usize> = (0..shape.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
+    let sizes: Vec<usize> = (0..family.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
     // Half of the rows, where they are very many: each range is another pass over the input.
     let half = if total > 1 << 27 { (total * size_of::<[u64; W]>() / 2).min(4 << 30) } else { 0 };
     let scratch_bytes = job.scratch.max(half);
     let limit = (scratch_bytes / size_of::<[u64; W]>()).max(1);
     let mut workers: Vec<Worker<W>> = Vec::new();
     let mut first = 0;
-    while first < shape.parts {
+    while first < family.parts {
         let (mut last, mut held) = (first, 0);
-        while last < shape.parts && (last == first || held + sizes[last] <= limit) {
+        while last < family.parts && (last == first || held + sizes[last] <= limit) {
             held += sizes[last];
             last += 1;
         }
         let range = first..last;
-        let pieces = spread_counted(chunks, counts, table, shape, &range, scratch, job)?;
+        let pieces = spread_counted(chunks, counts, family, &range, scratch, job)?;
         let scratch = scratch.rows();
         let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
             let own = pieces_of(scratch, &pieces, first + task);
-            worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, shape, equal, job).err());
+            for (number, rest) in family.members() {
+                worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, rest, equal, job).err());
+            }
         });
         workers.extend(more);
         first = last;
@@ -596,36 +634,36 @@ fn run_table<const W: usize>(
     Ok(workers)
 }
 
-/// One table, this thread alone.
-fn table_alone<const W: usize>(
+/// One family, this thread alone.
+fn family_alone<const W: usize>(
     slices: &[&[[u64; W]]],
     tables: &[Table<W>],
-    number: usize,
+    family: &Family,
     scratch: &mut Scratch<W>,
     worker: &mut Worker<W>,
     job: &Job<'_>,
 ) -> Result<(), Stop> {
     job.check()?;
     let total: usize = slices.iter().map(|slice| slice.len()).sum();
-    let table = &tables[number];
-    let shape = Shape::of(total, size_of::<[u64; W]>(), table.key.width);
-    let shapes = std::slice::from_ref(&shape);
     scratch.hold(total + slices.len() * LINE);
     let mut pieces = Vec::new();
     let mut start = 0;
     for slice in slices {
-        let counts = &count_parts(slice, &tables[number..=number], shapes)[0];
-        let mut bounds = vec![0; shape.parts + 1];
-        for part in 0..shape.parts {
+        let counts = &count_parts(slice, std::slice::from_ref(family))[0];
+        let mut bounds = vec![0; family.parts + 1];
+        for part in 0..family.parts {
             bounds[part + 1] = bounds[part] + counts[part];
         }
         let own = &mut scratch.rows_mut()[start..start + slice.len()];
-        scatter(slice, table, &shape, &(0..shape.parts), &bounds, own);
+        scatter(slice, family, &(0..family.parts), &bounds, own);
         pieces.push(Piece { start, bounds });
         start += slice.len().next_multiple_of(LINE);
     }
-    for part in 0..shape.parts {
-        worker.part(&pieces_of(scratch.rows(), &pieces, part), tables, number, &shape, Equal::None, job)?;
+    for part in 0..family.parts {
+        let own = pieces_of(scratch.rows(), &pieces, part);
+        for (number, rest) in family.members() {
+            worker.part(&own, tables, number, rest, Equal::None, job)?;
+        }
     }
     Ok(())
 }
@@ -652,7 +690,7 @@ fn gather<const W: usize>(
     }
     for (number, rows) in worker.giants {
         job.check()?;
-        let plan = plan_rest(&rows, None, &tables[number].mask, job);
+        let plan = plan_rest(&rows, None, &tables[number], job);
         let inner = self_join(&rows, &plan, job)?;
         found.pairs.extend(inner.pairs.into_iter().filter(|[one, two]| first_sight(one, two, &tables[..number])));
         if number == 0 {
@@ -683,7 +721,7 @@ fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Table<
     let difference: [u64; W] = std::array::from_fn(|word| one[word] ^ two[word]);
     earlier.iter().all(|table| {
         let mut common = 0;
-        for (bits, mask) in difference.iter().zip(&table.mask) {
+        for (bits, mask) in difference.iter().zip(table) {
             common |= bits & mask;
         }
         common != 0
@@ -700,10 +738,9 @@ struct Buckets<const W: usize> {
 }
 
 impl<const W: usize> Buckets<W> {
-    fn fill(&mut self, pieces: &[&[[u64; W]]], key: &Key, shape: &Shape) {
+    fn fill(&mut self, pieces: &[&[[u64; W]]], key: &Key) {
         self.total = pieces.iter().map(|piece| piece.len()).sum();
-        let buckets = 1usize << shape.low;
-        let low = buckets as u32 - 1;
+        let buckets = 1usize << key.width;
         self.bounds.clear();
         self.bounds.resize(buckets + 1, 0);
         self.keys.clear();
@@ -714,7 +751,7 @@ impl<const W: usize> Buckets<W> {
         for rows in pieces.iter().flat_map(|piece| piece.chunks(BATCH)) {
             key.extract(rows, &mut batch);
             for key in &batch[..rows.len()] {
-                self.bounds[(key & low) as usize] += 1;
+                self.bounds[*key as usize] += 1;
             }
             self.keys.extend_from_slice(&batch[..rows.len()]);
         }
@@ -734,7 +771,7 @@ impl<const W: usize> Buckets<W> {
             let (own, others) = keys.split_at(piece.len());
             keys = others;
             for (row, key) in piece.iter().zip(own) {
-                let bound = &mut self.bounds[(key & low) as usize];
+                let bound = &mut self.bounds[*key as usize];
                 let place = *bound as usize;
                 *bound += 1;
                 for (word, &bits) in row.iter().enumerate() {
@@ -768,7 +805,7 @@ struct Worker<const W: usize> {
     repeated: Vec<[u64; W]>,
     uniques: Vec<[u64; W]>,
     giants: Vec<(usize, Vec<[u64; W]>)>,
-    giant_pairs: Vec<[Vec<[u64; W]>; 2]>,
+    giant_pairs: Vec<(usize, [Vec<[u64; W]>; 2])>,
     stop: Option<Stop>,
 }
 
@@ -787,7 +824,7 @@ impl<const W: usize> Worker<W> {
         pieces: &[&[[u64; W]]],
         tables: &[Table<W>],
         number: usize,
-        shape: &Shape,
+        rest: &Key,
         equal: Equal,
         job: &Job<'_>,
     ) -> Result<(), Stop> {
@@ -795,7 +832,7 @@ impl<const W: usize> Worker<W> {
         if pieces.is_empty() {
             return Ok(());
         }
-        self.buckets.fill(pieces, &tables[number].key, shape);
+        self.buckets.fill(pieces, rest);
         let told = self.repeated.len();
         match equal {
             Equal::Aside => self.collapse(2, true, true),
@@ -915,15 +952,15 @@ impl<const W: usize> Worker<W> {
         right: &[&[[u64; W]]],
         tables: &[Table<W>],
         number: usize,
-        shape: &Shape,
+        rest: &Key,
         job: &Job<'_>,
     ) -> Result<(), Stop> {
         job.check()?;
         if left.is_empty() || right.is_empty() {
             return Ok(());
         }
-        self.buckets.fill(left, &tables[number].key, shape);
-        self.others.fill(right, &tables[number].key, shape);
+        self.buckets.fill(left, rest);
+        self.others.fill(right, rest);
         let before = self.pairs.len();
         for bucket in 0..self.buckets.bounds.len() - 1 {
             let rows = self.buckets.bounds[bucket] as usize..self.buckets.bounds[bucket + 1] as usize;
@@ -935,7 +972,7 @@ impl<const W: usize> Worker<W> {
             if rows.len() * columns.len() > GIANT * GIANT / 2 {
                 let gather =
                     |views: &Planes<'_, W>, range: Range<usize>| range.map(|index| row(views, index)).collect();
-                self.giant_pairs.push([gather(&one, rows), gather(&two, columns)]);
+                self.giant_pairs.push((number, [gather(&one, rows), gather(&two, columns)]));
                 continue;
             }
             pairs_between(&one, rows, &two, columns, job.radius, &mut self.hits);
@@ -1029,6 +1066,26 @@ mod tests {
         check::<1>();
         check::<2>();
         check::<4>();
+    }
+
+    #[test]
+    fn tables_that_share_enough_bits_are_one_family() {
+        let [one, two, three] = [0x3ffu64, 0x3ff << 10, 0x3ff << 20];
+        let tables = [[one | two], [one | three], [two | three]];
+        let families = Family::of(1_000_000, &tables, 0..3);
+        assert_eq!(families.iter().map(|family| family.tables.clone()).collect::<Vec<_>>(), [0..2, 2..3]);
+        for family in &families {
+            assert_eq!(family.parts, 1 << family.split.width);
+            for (number, rest) in family.members() {
+                // A bit of the table is in the split or in the rest, another in neither.
+                for bit in 0..64 {
+                    let seen = family.split.of(&[1 << bit]).count_ones() + rest.of(&[1 << bit]).count_ones();
+                    assert_eq!(seen, (tables[number][0] >> bit & 1) as u32, "table {number}, bit {bit}");
+                }
+            }
+        }
+        // Many parts of the rows need more bits than these share.
+        assert_eq!(Family::of(1 << 27, &tables, 0..3).len(), 3);
     }
 
     #[test]

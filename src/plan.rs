@@ -85,7 +85,8 @@ pub struct Sample {
     rows: Vec<u64>,
     /// Bits that may differ, most informative first, with their information.
     bits: Vec<(u32, f64)>,
-    uniform: bool,
+    /// So many of them are as good as each other, in the order of their places, and the others tell nothing; or none.
+    alike: usize,
     /// The information of all bits together.
     information: f64,
 }
@@ -125,14 +126,17 @@ impl Sample {
                 (bit, -(share * share + (1.0 - share) * (1.0 - share)).log2())
             })
             .collect();
-        let uniform = count < 64 || bits.iter().all(|&(_, information)| information > 0.9);
-        if uniform {
-            bits.iter_mut().for_each(|bit| bit.1 = 1.0);
-        } else {
-            bits.sort_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
+        let good = |information: f64| count < 64 || information > 0.9;
+        let mut alike = 0;
+        if bits.iter().all(|&(_, information)| good(information) || information < TELLING) {
+            for bit in bits.iter_mut().filter(|bit| good(bit.1)) {
+                bit.1 = 1.0;
+                alike += 1;
+            }
         }
+        bits.sort_by(|one, two| two.1.total_cmp(&one.1).then(one.0.cmp(&two.0)));
         let information = bits.iter().map(|bit| bit.1).sum();
-        Sample { words, rows, bits, uniform, information }
+        Sample { words, rows, bits, alike, information }
     }
 
     fn len(&self) -> usize {
@@ -161,6 +165,27 @@ impl Sample {
         let equal: f64 =
             keys.chunk_by(|one, two| one == two).map(|run| run.len() as f64 * (run.len() as f64 - 1.0) / 2.0).sum();
         (equal / (count as f64 * (count as f64 - 1.0) / 2.0)).max(least)
+    }
+
+    /// Masks that share the bits: in runs when they are alike, else the informative ones in turn.
+    fn dealt(&self, parts: usize) -> Vec<Vec<u64>> {
+        let mut masks = vec![vec![0; self.words]; parts];
+        let mut deal = |bits: &[(u32, f64)], part: &dyn Fn(usize) -> usize| {
+            for (place, &(bit, _)) in bits.iter().enumerate() {
+                masks[part(place)][bit as usize / 64] |= 1 << (bit % 64);
+            }
+        };
+        if self.alike > 0 {
+            let (alike, others) = self.bits.split_at(self.alike);
+            deal(alike, &|place| place * parts / alike.len());
+            deal(others, &|place| place * parts / others.len());
+        } else {
+            deal(&self.bits, &|place| {
+                let (lap, step) = (place / parts, place % parts);
+                if lap.is_multiple_of(2) { step } else { parts - 1 - step }
+            });
+        }
+        masks
     }
 
     fn masked(&self, mask: &[u64]) -> Vec<u64> {
@@ -291,18 +316,7 @@ fn blocks_plan(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<
     if parts as usize > sample.bits.len() || tables > MAX_TABLES {
         return None;
     }
-    // Deal the bits to the parts: in runs when they are alike, else the informative ones in turn.
-    let mut dealt: Vec<Vec<u64>> = vec![vec![0; task.words]; parts as usize];
-    let count = sample.bits.len();
-    for (place, &(bit, _)) in sample.bits.iter().enumerate() {
-        let part = if sample.uniform {
-            place * parts as usize / count
-        } else {
-            let (lap, step) = (place / parts as usize, place % parts as usize);
-            if lap.is_multiple_of(2) { step } else { parts as usize - 1 - step }
-        };
-        dealt[part][bit as usize / 64] |= 1 << (bit % 64);
-    }
+    let dealt = sample.dealt(parts as usize);
     let mut masks = Vec::new();
     let mut shown = Vec::new();
     let mut first = 0;
@@ -517,16 +531,7 @@ pub fn probes(sample: &Sample, rows: usize, words: usize, radius: u32, most_tabl
         if widest > 4 {
             continue;
         }
-        let mut dealt: Vec<Vec<u64>> = vec![vec![0; words]; blocks as usize];
-        for (place, &(bit, _)) in sample.bits.iter().enumerate() {
-            let part = if sample.uniform {
-                place * blocks as usize / sample.bits.len()
-            } else {
-                let (lap, step) = (place / blocks as usize, place % blocks as usize);
-                if lap.is_multiple_of(2) { step } else { blocks as usize - 1 - step }
-            };
-            dealt[part][bit as usize / 64] |= 1 << (bit % 64);
-        }
+        let dealt = sample.dealt(blocks as usize);
         let mut cost = 0.0;
         let mut tables = Vec::new();
         for (mask, &(radius, _)) in dealt.iter().zip(&cut) {
@@ -611,6 +616,9 @@ mod tests {
         let plan = plan(&sample, &task, Force::Cut { blocks: 4, extra: 1 });
         for mask in &plan.masks {
             assert!((mask[0] >> 16).count_ones() >= 10, "{mask:x?}");
+            // The others are as good as each other: adjacent ones make the cheaper keys.
+            let telling = mask[0] >> 16;
+            assert_eq!(telling >> telling.trailing_zeros(), (1 << telling.count_ones()) - 1, "{mask:x?}");
         }
     }
 }
