@@ -7,20 +7,18 @@ use std::ops::Range;
 
 use crate::index::Store;
 use crate::index_census::Census;
+use crate::index_long::Long;
 use crate::index_names::Names;
 use crate::memory::give_back;
 use crate::parallel::thread_count;
 
-/// The widest fingerprint.
-pub type Wide = [u64; 16];
-
-/// A stream index of some width.
+/// A stream index of some width. Values have as many words as it.
 pub trait Stream: Send {
     /// Put in a pair; false if there is no room.
-    fn add(&mut self, id: &[u8], value: &Wide) -> bool;
+    fn add(&mut self, id: &[u8], value: &[u64]) -> bool;
 
     /// Take out a pair, if it is there.
-    fn delete(&mut self, id: &[u8], value: &Wide);
+    fn delete(&mut self, id: &[u8], value: &[u64]);
 
     /// How many wait.
     fn waiting(&self) -> usize;
@@ -29,11 +27,11 @@ pub trait Stream: Send {
     fn settle(&mut self);
 
     /// Ask for what `near` reads first.
-    fn prefetch(&self, value: &Wide);
+    fn prefetch(&self, value: &[u64]);
 
     /// Call `name` once with each id that is within the radius, by distance, then id; the blocks that
     /// are crowded, and how many share them.
-    fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)>;
+    fn near(&mut self, value: &[u64], name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)>;
 
     /// Call `work` with every pair.
     fn each(&mut self, work: &mut dyn FnMut(&[u8], &[u64]));
@@ -62,12 +60,33 @@ pub fn stream(bits: usize, radius: u32, blocks: &[Range<usize>], limit: u32) -> 
         2 => Box::new(Entries::<2>::new(bits, radius, blocks, limit)),
         3 | 4 => Box::new(Entries::<4>::new(bits, radius, blocks, limit)),
         5..=8 => Box::new(Entries::<8>::new(bits, radius, blocks, limit)),
-        _ => Box::new(Entries::<16>::new(bits, radius, blocks, limit)),
+        9..=16 => Box::new(Entries::<16>::new(bits, radius, blocks, limit)),
+        _ => Box::new(Long::new(bits, radius, blocks, limit)),
     }
 }
 
-fn cut<const W: usize>(value: &Wide) -> [u64; W] {
-    std::array::from_fn(|word| value[word])
+fn row<const W: usize>(value: &[u64]) -> [u64; W] {
+    std::array::from_fn(|word| value.get(word).copied().unwrap_or(0))
+}
+
+/// Call `name` once with each id of `near`, which is put in order: by distance, then id.
+#[inline]
+pub fn tell(near: &mut [(u32, u32)], names: &Names, name: &mut dyn FnMut(&[u8])) {
+    near.sort_unstable_by(|one, two| {
+        one.0.cmp(&two.0).then_with(|| (names.get(one.1), one.1).cmp(&(names.get(two.1), two.1)))
+    });
+    let mut known = None;
+    for (at, &(_, entry)) in near.iter().enumerate() {
+        let own = names.get(entry);
+        let new = if near.len() > 8 {
+            known.get_or_insert_with(HashSet::new).insert(own)
+        } else {
+            near[..at].iter().all(|&(_, earlier)| names.get(earlier) != own)
+        };
+        if new {
+            name(own);
+        }
+    }
 }
 
 impl<const W: usize> Entries<W> {
@@ -138,18 +157,18 @@ impl<const W: usize> Entries<W> {
 }
 
 impl<const W: usize> Stream for Entries<W> {
-    fn add(&mut self, id: &[u8], value: &Wide) -> bool {
+    fn add(&mut self, id: &[u8], value: &[u64]) -> bool {
         if self.names.len() + self.waiting.len() >= u32::MAX as usize - 1 {
             return false;
         }
-        self.waiting.push(cut(value));
+        self.waiting.push(row(value));
         self.waiting_names.push(id);
         true
     }
 
-    fn delete(&mut self, id: &[u8], value: &Wide) {
+    fn delete(&mut self, id: &[u8], value: &[u64]) {
         self.settle();
-        let value = cut(value);
+        let value = row(value);
         self.note(value);
         let mut gone = None;
         self.store.search_one(&value, 0, &mut self.found, &mut |entry, _| {
@@ -199,13 +218,13 @@ impl<const W: usize> Stream for Entries<W> {
         self.census.add(&rows, |work| store.each_living(&mut |_, row| work(row)));
     }
 
-    fn prefetch(&self, value: &Wide) {
-        self.store.prefetch_one(&cut(value));
+    fn prefetch(&self, value: &[u64]) {
+        self.store.prefetch_one(&row(value));
     }
 
-    fn near(&mut self, value: &Wide, name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)> {
+    fn near(&mut self, value: &[u64], name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)> {
         self.settle();
-        let value = cut(value);
+        let value = row(value);
         self.near.clear();
         let (near, store, names) = (&mut self.near, &self.store, &self.names);
         if let Some(first) = store.likely(&value) {
@@ -220,22 +239,7 @@ impl<const W: usize> Stream for Entries<W> {
         if near.iter().all(|&(distance, _)| distance > 0) {
             self.note(value); // the buckets of an entry are there without a question
         }
-        let (near, names) = (&mut self.near, &self.names);
-        near.sort_unstable_by(|one, two| {
-            one.0.cmp(&two.0).then_with(|| (names.get(one.1), one.1).cmp(&(names.get(two.1), two.1)))
-        });
-        let mut known = None;
-        for (at, &(_, entry)) in near.iter().enumerate() {
-            let own = names.get(entry);
-            let new = if near.len() > 8 {
-                known.get_or_insert_with(HashSet::new).insert(own)
-            } else {
-                near[..at].iter().all(|&(_, earlier)| names.get(earlier) != own)
-            };
-            if new {
-                name(own);
-            }
-        }
+        tell(&mut self.near, &self.names, name);
         crowds
     }
 

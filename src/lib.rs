@@ -28,6 +28,7 @@ mod ids;
 mod index;
 mod index_census;
 mod index_file;
+mod index_long;
 mod index_names;
 mod index_stream;
 mod join;

@@ -25,7 +25,7 @@ import neardup as nd
 from neardup import naive
 from neardup.compat import htm, news, pbtk, qyoki
 from neardup.compat.simhash import Simhash, SimhashIndex, simhashes, values
-from neardup.errors import DamagedFile, InvalidValue, MissingExtra
+from neardup.errors import DamagedFile, InvalidType, InvalidValue, MissingExtra
 from neardup.features import trie
 from tests.conftest import texts
 from tests.hamming import near_words
@@ -94,7 +94,12 @@ operations = st.lists(
 )
 
 
-@given(operations, st.sampled_from([(64, 0), (64, 2), (64, 63), (64, 70), (8, 2), (128, 1), (256, 3)]))
+@given(
+    operations,
+    st.sampled_from(
+        [(64, 0), (64, 2), (64, 63), (64, 70), (8, 2), (128, 1), (256, 3), (1032, 2), (65600, 1)]
+    ),
+)
 def test_the_index_does_what_buckets_of_sets_do(
     steps: list[tuple[str, int, int]], shape: tuple[int, int]
 ) -> None:
@@ -121,14 +126,16 @@ def test_the_index_does_what_buckets_of_sets_do(
     assert set(index.bucket) == keys
 
 
-def test_a_big_bucket_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    index = SimhashIndex([(name, Simhash(name << 30)) for name in range(201)])
+@pytest.mark.parametrize("f", [64, 2048])
+def test_a_big_bucket_is_warned_of(caplog: pytest.LogCaptureFixture, f: int) -> None:
+    middle, top = f // 3 + 9, f - 3
+    index = SimhashIndex([(name, Simhash(name << middle, f)) for name in range(201)], f)
     with caplog.at_level(logging.WARNING, "simhash"):
-        assert index.get_near_dups(Simhash(7 << 61)) == []
+        assert index.get_near_dups(Simhash(7 << top, f)) == []
         assert [record.getMessage() for record in caplog.records] == ["Big bucket found. key:0:0, len:201"]
-        index.delete(7, Simhash(7 << 30))
+        index.delete(7, Simhash(7 << middle, f))
         caplog.clear()
-        index.get_near_dups(Simhash(7 << 61))
+        index.get_near_dups(Simhash(7 << top, f))
         assert not caplog.records
 
 
@@ -250,11 +257,36 @@ def test_threads_may_add_and_ask_at_once() -> None:
         assert list(pool.map(work, range(4))) == [2000] * 4
 
 
-def test_a_simhash_index_of_too_many_bits_is_refused_with_a_way_out() -> None:
-    index = SimhashIndex([("a", Simhash(2**1023 + 1, f=1024))], f=1024, k=2)
-    assert index.get_near_dups(Simhash(2**1023, f=1024)) == ["a"]
-    with pytest.raises(InvalidValue, match=r"up to 1024 bits, not 1032; neardup\.Index holds more"):
-        SimhashIndex([], f=1032)
+@pytest.mark.parametrize("f", [1024, 1032, 2048, 70_000])
+def test_a_simhash_index_may_have_any_number_of_bits(f: int) -> None:
+    def digest(data: bytes) -> bytes:
+        return hashlib.shake_128(data).digest(f // 8)
+
+    one, two, other = (Simhash(text, f=f, hashfunc=digest) for text in ("a text", "a text", "another one"))
+    two.value ^= 1 << f - 1 | 1 << f // 2
+    index = SimhashIndex([("a", one), ("b", two), ("c", other)], f=f, k=2)
+    assert index.get_near_dups(one) == ["a", "b"]
+    assert index.get_near_dups(other) == ["c"]
+    assert pickle.loads(pickle.dumps(index)).get_near_dups(two) == ["b", "a"]
+    one.value ^= 1 << f // 3
+    assert index.get_near_dups(one) == ["a"]
+
+
+@pytest.mark.parametrize(("f", "k"), [(0, 2), (-8, 2), (64, -1), (64.0, 2)])
+def test_a_simhash_index_of_no_shape_is_refused(f: int, k: int) -> None:
+    with pytest.raises((InvalidValue, InvalidType), match=r"^[fk] must be"):
+        SimhashIndex([], f, k)
+
+
+@pytest.mark.parametrize("f", [64, 2048])
+def test_a_simhash_index_forgets_what_was_deleted(f: int) -> None:
+    held = [(str(at), Simhash(at % 50 << 7 * at % f, f)) for at in range(400)]
+    index = SimhashIndex(held, f, k=1)
+    for name, simhash in held[::3] + held[1::3]:
+        index.delete(name, simhash)
+    for _, simhash in held:
+        near = [name for name, other in held[2::3] if simhash.distance(other) <= 1]
+        assert sorted(index.get_near_dups(simhash)) == sorted(near)
 
 
 def test_a_large_simhash_index_answers_as_comparing_all_would() -> None:

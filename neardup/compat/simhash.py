@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.blocks import block_keys, block_masks, block_offsets
+from neardup.checks import whole
 from neardup.errors import InvalidType, InvalidValue
 from neardup.features import WEIGHTS, ballots
 from neardup.features.shingles import char_shingles
-from neardup.fingerprints import Fingerprints
-from neardup.index import SimhashValue, StreamIndex, check_shape
+from neardup.index import SimhashValue, StreamIndex
 from neardup.schemes import Scheme, scheme
 
 __all__ = ["Simhash", "SimhashIndex", "simhashes", "values"]
@@ -36,7 +36,6 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
-MAX_F: Final = 1024
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -235,15 +234,13 @@ class SimhashIndex(StreamIndex):
             self.add(obj_id, simhash)
 
     def _begin(self) -> None:
+        whole("f", self.f, 1, 2**32 - 1)
+        whole("k", self.k, 0)
         self._offsets = block_offsets(self.f, self.k + 1)
         self._masks = block_masks(self.f, self._offsets)
-        if self.f > MAX_F:
-            raise InvalidValue(
-                f"a SimhashIndex holds up to {MAX_F} bits, not {self.f}; neardup.Index holds more"
-            )
         ends = [*self._offsets[1:], self.f]
         blocks = list(zip(self._offsets, ends, strict=True))
-        self._start(Simhash, *check_shape(self.f, min(self.k, self.f)), blocks, BIG_BUCKET)
+        self._start(Simhash, self.f, min(self.k, self.f), blocks, BIG_BUCKET)
 
     def get_keys(self, simhash: Simhash) -> Iterator[str]:
         """The name of each block of a fingerprint."""
@@ -262,7 +259,7 @@ class SimhashIndex(StreamIndex):
             f"{key:x}:{at:x}": set() for at, keys in self._blocks() for key in keys
         }
         names, words = self._entries()
-        for name, value in zip(names, self._prints(words), strict=True):
+        for name, value in zip(names, self._values(words), strict=True):
             for key in self.get_keys(Simhash(value, self.f)):
                 buckets[key].add(f"{value:x},{name}")
         return buckets
@@ -273,12 +270,15 @@ class SimhashIndex(StreamIndex):
 
     def _blocks(self) -> Iterator[tuple[int, list[int]]]:
         """The number of each block and all values it was seen with."""
-        words = self._prints(np.concatenate([self._entries()[1], self._asked()])).words
+        words = self._rows(np.concatenate([self._entries()[1], self._asked()]))
         for at, (offset, mask) in enumerate(zip(self._offsets, self._masks, strict=True)):
             yield at, np.unique(block_keys(words, offset, mask.bit_length())).tolist()
 
-    def _prints(self, words: npt.NDArray[np.uint64]) -> Fingerprints:
-        return Fingerprints(words.reshape(-1, (self.f + 63) // 64), bits=self.f)
+    def _rows(self, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        return words.reshape(-1, (self.f + 63) // 64)
+
+    def _values(self, words: npt.NDArray[np.uint64]) -> Iterator[int]:
+        return (int.from_bytes(row.tobytes(), "little") for row in self._rows(words.astype("<u8")))
 
     def _warn(self, simhash: Simhash, crowds: list[tuple[int, int]]) -> None:
         keys = list(self.get_keys(simhash))
@@ -292,7 +292,7 @@ class SimhashIndex(StreamIndex):
         own, (names, words), asked = state
         self.__dict__.update(own)
         self._begin()
-        for value in self._prints(asked):  # while there is nothing to delete
+        for value in self._values(asked):  # while there is nothing to delete
             StreamIndex.delete(self, "", Simhash(value, self.f))
-        for name, value in zip(names, self._prints(words), strict=True):
+        for name, value in zip(names, self._values(words), strict=True):
             StreamIndex.add(self, name, Simhash(value, self.f))

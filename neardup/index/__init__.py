@@ -67,7 +67,8 @@ class Index:
         """An empty index. *radius* is the largest that `search` answers; *digest* names the scheme."""
         self.bits: int
         self.radius: int
-        self.bits, self.radius = check_shape(bits, radius)
+        self.bits = check_bits(bits)
+        self.radius = check_radius(radius, self.bits)
         if digest is not None and not isinstance(digest, str):
             raise InvalidType(f"digest must be a str, not {shown(digest)}")
         self._index = _native.HammingIndex(self.bits, self.radius)
@@ -202,12 +203,6 @@ class Index:
                 f"build it with radius={radius}, or use nearest"
             )
         return radius
-
-
-def check_shape(bits: int, radius: int) -> tuple[int, int]:
-    """Bits and radius, if an index can have them."""
-    width = check_bits(bits)
-    return width, check_radius(radius, width)
 
 
 def _id(id: Id) -> Id:

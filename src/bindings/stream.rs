@@ -1,6 +1,6 @@
 //! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
 use super::{InvalidValue, LimitReached};
-use crate::index_stream::{Stream, Wide, stream};
+use crate::index_stream::{Stream, stream};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SimhashValue>()?;
@@ -133,30 +133,51 @@ struct StreamIndex {
     stream: Mutex<Box<dyn Stream>>,
 }
 
+/// The words of a fingerprint.
+enum Words {
+    One(u64),
+    More(Vec<u64>),
+}
+
+impl Deref for Words {
+    type Target = [u64];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u64] {
+        match self {
+            Words::One(word) => std::slice::from_ref(word),
+            Words::More(words) => words,
+        }
+    }
+}
+
 /// The lowest bits of a word.
 #[inline(always)]
-fn lowest(word: u64, bits: usize) -> Wide {
-    let mut wide = [0; 16];
-    wide[0] = if bits < 64 { word & ((1 << bits) - 1) } else { word };
-    wide
+fn lowest(word: u64, bits: usize) -> Words {
+    match bits {
+        0..64 => Words::One(word & ((1 << bits) - 1)),
+        64 => Words::One(word),
+        _ => {
+            let mut words = vec![0; bits.div_ceil(64)];
+            words[0] = word;
+            Words::More(words)
+        }
+    }
 }
 
 /// The lowest bits of an integer.
-fn wide(value: &Bound<'_, PyAny>, bits: usize) -> PyResult<Wide> {
-    let mut wide = [0; 16];
+fn words(value: &Bound<'_, PyAny>, bits: usize) -> PyResult<Words> {
     match value.extract() {
-        Ok(word) => return Ok(lowest(word, bits)),
-        Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => return Err(error),
+        Ok(word) => Ok(lowest(word, bits)),
+        Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
         Err(_) => {
             let ones = 1u8.into_pyobject(value.py())?.lshift(bits)?.sub(1)?;
             let low = value.call_method0("__index__")?.bitand(ones)?;
-            let bytes = low.call_method1("to_bytes", (size_of::<Wide>(), "little"))?;
-            for (word, bytes) in wide.iter_mut().zip(bytes.cast::<PyBytes>()?.as_bytes().as_chunks::<8>().0) {
-                *word = u64::from_le_bytes(*bytes);
-            }
+            let bytes = low.call_method1("to_bytes", (bits.div_ceil(64) * 8, "little"))?;
+            let words = bytes.cast::<PyBytes>()?.as_bytes().as_chunks().0.iter().copied().map(u64::from_le_bytes);
+            Ok(Words::More(words.collect()))
         }
     }
-    Ok(wide)
 }
 
 /// An id as text, as the original writes it.
@@ -177,7 +198,7 @@ fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a [u8]> {
 
 impl StreamIndex {
     /// The value of a `Simhash`, if it has as many bits as the index.
-    fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Wide> {
+    fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Words> {
         let (py, own) = (simhash.py(), self.bits.load(Ordering::Relaxed));
         if self.plain.get().is_some_and(|plain| simhash.get_type().is(plain))
             && let Ok(simhash) = simhash.cast::<SimhashValue>()
@@ -190,7 +211,7 @@ impl StreamIndex {
         if bits.extract::<usize>().ok() != Some(own) {
             return Err(PyAssertionError::new_err(format!("cannot index {bits} bits among {own}")));
         }
-        wide(&simhash.getattr(intern!(py, "value"))?, own)
+        words(&simhash.getattr(intern!(py, "value"))?, own)
     }
 
     /// The entries, locked. While they are, nothing is called that may run Python code.
