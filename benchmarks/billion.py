@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     asked = parser.parse_args()
     words = made(asked.count)
-    print(f"{asked.count:,} fingerprints made; {nd.plan(words[: 1 << 20], RADIUS)}", flush=True)
+    print(f"{asked.count:,} fingerprints made; {nd.plan(words, RADIUS)}", flush=True)
     wall, before = time.perf_counter(), time.process_time()
     pairs = nd.join(words, RADIUS, threads=asked.threads)
     wall, cpu = time.perf_counter() - wall, time.process_time() - before

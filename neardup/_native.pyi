@@ -207,7 +207,7 @@ class StreamIndex:
         """Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
         have the value that the native part of them has."""
     def add(self, obj_id: Any, simhash: Any) -> None:
-        """Put in a fingerprint; it waits for the next question, to go in together with others."""
+        """Put in a fingerprint; one of up to 1,024 bits waits for the next question, to go in with others."""
     def delete(self, obj_id: Any, simhash: Any) -> None:
         """Take out the entry of that id and fingerprint, if there is one."""
     def get_near_dups(self, simhash: Any) -> list[str]:

@@ -1,6 +1,7 @@
-//! A stream index of long fingerprints: each block of an entry is looked up by its hash.
+//! A stream index of long fingerprints: each block of an entry is looked up by its hash. Nothing waits.
 
-use std::collections::{HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::index_names::Names;
@@ -15,9 +16,9 @@ pub struct Long {
     values: Vec<u64>,
     names: Names,
     gone: HashSet<u32>,
-    /// The entries by the hash of each block, and by that of their id and value.
+    /// The entries by the hash of each block, and by that of their id and value; in order.
     buckets: HashMap<u64, Vec<u32>>,
-    asked: HashSet<Vec<u64>>,
+    asked: BTreeSet<Vec<u64>>,
     near: Vec<(u32, u32)>,
 }
 
@@ -47,9 +48,19 @@ impl Long {
             names: Names::default(),
             gone: HashSet::new(),
             buckets: HashMap::new(),
-            asked: HashSet::new(),
+            asked: BTreeSet::new(),
             near: Vec::new(),
         }
+    }
+
+    /// A value with the words of this index, also where it was made for another.
+    fn fitted<'a>(&self, value: &'a [u64]) -> Cow<'a, [u64]> {
+        if value.len() == self.words {
+            return Cow::Borrowed(value);
+        }
+        let mut fitted = value.to_vec();
+        fitted.resize(self.words, 0);
+        Cow::Owned(fitted)
     }
 
     fn value(&self, entry: u32) -> &[u64] {
@@ -82,11 +93,12 @@ impl Long {
 
 impl Stream for Long {
     fn add(&mut self, id: &[u8], value: &[u64]) -> bool {
+        let value = &self.fitted(value)[..];
         if self.find(id, value).is_some() {
             return true;
         }
         let entry = self.names.len() as u32;
-        if entry == u32::MAX {
+        if entry == u32::MAX - 1 {
             return false;
         }
         for key in self.keys(id, value) {
@@ -98,13 +110,16 @@ impl Stream for Long {
     }
 
     fn delete(&mut self, id: &[u8], value: &[u64]) {
+        let value = &self.fitted(value)[..];
         self.asked.insert(value.to_vec());
         let Some(gone) = self.find(id, value) else {
             return;
         };
         for key in self.keys(id, value) {
             if let Some(bucket) = self.buckets.get_mut(&key) {
-                bucket.retain(|&entry| entry != gone);
+                if let Ok(place) = bucket.binary_search(&gone) {
+                    bucket.remove(place);
+                }
                 if bucket.is_empty() {
                     self.buckets.remove(&key);
                 }
@@ -125,6 +140,7 @@ impl Stream for Long {
     fn prefetch(&self, _: &[u64]) {}
 
     fn near(&mut self, value: &[u64], name: &mut dyn FnMut(&[u8])) -> Vec<(usize, u32)> {
+        let value = &self.fitted(value)[..];
         let (mut crowds, mut entries) = (Vec::new(), Vec::new());
         for (number, block) in self.blocks.iter().enumerate() {
             let Some(bucket) = self.buckets.get(&hash(number, words_of(value, block))) else {

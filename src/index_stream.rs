@@ -1,6 +1,7 @@
 //! A stream index: named fingerprints come, go and are asked for one by one; each pair is there once.
 //!
-//! What comes waits for the next question, so that many that come in a row are taken up together.
+//! What comes waits for the next question, so that many that come in a row are taken up together; but
+//! for long fingerprints (`index_long`).
 
 use std::collections::HashSet;
 use std::ops::Range;

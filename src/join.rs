@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! cut the rows into parts by bits that all keys of the family have    # each part fits the cache
-//! for each part, for each table: counting sort by the other bits; for each bucket: compare all pairs
+//! for each table, for each part: counting sort by the other bits; for each bucket: compare all pairs
 //! a pair is reported only by the first table that sees it              # so no set of pairs is kept
 //! ```
 //!
@@ -67,6 +67,8 @@ impl<'a> Job<'a> {
 /// A part of the rows is about this many bytes, so that it stays in the second-level cache.
 const PART: usize = 128 << 10;
 const MAX_PARTS: usize = 2048;
+/// Fewer parts are cheap to move, and tables of their own are more work to share among threads.
+const MANY_PARTS: usize = 16;
 /// Larger buckets are joined anew on their other bits.
 const GIANT: usize = 16384;
 /// Buckets of rows that were not made distinct before are made so from this size on, if it is far
@@ -324,7 +326,7 @@ impl Family {
             let mut common = tables[first];
             let needed = wanted.min(ones(&common));
             let mut end = first + 1;
-            while end < numbers.end {
+            while end < numbers.end && 1 << needed >= MANY_PARTS {
                 let shared = and(&common, &tables[end]);
                 if ones(&shared) < needed {
                     break;
@@ -585,13 +587,14 @@ fn run_tables<const W: usize>(
         let counts = map(job.threads, chunks.clone(), |chunk| count_parts(chunk, some));
         for (at, family) in some.iter().enumerate() {
             let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[at][..]).collect();
-            run_family(&chunks, &counts, tables, family, equal, scratch, job)?.into_iter().try_for_each(&mut take)?;
+            run_family(&chunks, &counts, tables, family, equal, scratch, job, &mut take)?;
         }
     }
     Ok(())
 }
 
 /// One family, all threads on it.
+#[allow(clippy::too_many_arguments)]
 fn run_family<const W: usize>(
     chunks: &[&[[u64; W]]],
     counts: &[&[usize]],
@@ -600,7 +603,8 @@ fn run_family<const W: usize>(
     equal: Equal,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
-) -> Result<Vec<Worker<W>>, Stop> {
+    take: &mut impl FnMut(Worker<W>) -> Result<(), Stop>,
+) -> Result<(), Stop> {
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..family.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
@@ -608,7 +612,6 @@ fn run_family<const W: usize>(
     let half = if total > 1 << 27 { (total * size_of::<[u64; W]>() / 2).min(4 << 30) } else { 0 };
     let scratch_bytes = job.scratch.max(half);
     let limit = (scratch_bytes / size_of::<[u64; W]>()).max(1);
-    let mut workers: Vec<Worker<W>> = Vec::new();
     let mut first = 0;
     while first < family.parts {
         let (mut last, mut held) = (first, 0);
@@ -618,20 +621,20 @@ fn run_family<const W: usize>(
         }
         let range = first..last;
         let pieces = spread_counted(chunks, counts, family, &range, scratch, job)?;
-        let scratch = scratch.rows();
-        let more = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
-            let own = pieces_of(scratch, &pieces, first + task);
-            for (number, rest) in family.members() {
+        let moved = scratch.rows();
+        for (number, rest) in family.members() {
+            let workers = share(job.threads, range.len(), Worker::<W>::default, |worker, task| {
+                let own = pieces_of(moved, &pieces, first + task);
                 worker.stop = worker.stop.take().or_else(|| worker.part(&own, tables, number, rest, equal, job).err());
+            });
+            for mut worker in workers {
+                worker.shed();
+                take(worker)?;
             }
-        });
-        workers.extend(more);
+        }
         first = last;
     }
-    for worker in &mut workers {
-        worker.shed();
-    }
-    Ok(workers)
+    Ok(())
 }
 
 /// One family, this thread alone.

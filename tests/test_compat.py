@@ -279,6 +279,13 @@ def test_a_simhash_index_of_no_shape_is_refused(f: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("f", [64, 2048])
+def test_the_shape_of_a_simhash_index_may_be_numpy_integers(f: int) -> None:
+    index = SimhashIndex([(at, Simhash(at << f // 2, f)) for at in range(300)], np.int64(f), np.int64(1))
+    assert index.get_near_dups(Simhash(1 << f // 2, f))[:2] == ["1", "0"]
+    assert index.bucket_size() == 301
+
+
+@pytest.mark.parametrize("f", [64, 2048])
 def test_a_simhash_index_forgets_what_was_deleted(f: int) -> None:
     held = [(str(at), Simhash(at % 50 << 7 * at % f, f)) for at in range(400)]
     index = SimhashIndex(held, f, k=1)

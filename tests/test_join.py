@@ -85,6 +85,27 @@ def test_many_rows_give_the_same_pairs_by_every_plan_and_level(width):
                     assert nd.join(words, 3, plan=plan, threads=threads) == expected, (level, plan, threads)
 
 
+@pytest.mark.parametrize("kind", ["distinct", "repeated", "constant bits", "one shared bucket"])
+def test_tables_that_move_their_rows_together_find_the_same(kind):
+    # 80,000 rows of 256 bits are cut into 16 parts, as many as tables need to share a move.
+    words = near_words(80_000, 4, seed=5)
+    if kind == "repeated":
+        words[1::2] = words[::2]
+    elif kind == "constant bits":
+        words[:, 1:] &= np.uint64(0xFF)
+    elif kind == "one shared bucket":
+        words[:30_000, :3] = 7
+    expected = nd.join(words, 6, plan="brute")
+    some, others = words[::2], words[1::2]
+    between = nd.join(some, 6, others, plan="brute")
+    assert len(expected) >= 20_000
+    assert len(between) >= 10_000
+    for plan in ("blocks:7,1", "blocks:2,2", "blocks:1,2", "blocks:3,3", None):
+        for threads in (1, 2):
+            assert nd.join(words, 6, plan=plan, threads=threads) == expected, (plan, threads)
+        assert nd.join(some, 6, others, plan=plan) == between, plan
+
+
 @pytest.mark.parametrize("width", [17, 40, 100, 256, 1024])
 @pytest.mark.parametrize("share", [1000, 100, 3])
 def test_wide_fingerprints_are_joined_at_any_radius(width, share):

@@ -234,8 +234,7 @@ class SimhashIndex(StreamIndex):
             self.add(obj_id, simhash)
 
     def _begin(self) -> None:
-        whole("f", self.f, 1, 2**32 - 1)
-        whole("k", self.k, 0)
+        self.f, self.k = whole("f", self.f, 1, 2**32 - 1), whole("k", self.k, 0)
         self._offsets = block_offsets(self.f, self.k + 1)
         self._masks = block_masks(self.f, self._offsets)
         ends = [*self._offsets[1:], self.f]

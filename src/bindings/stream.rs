@@ -251,11 +251,12 @@ impl StreamIndex {
         let py = plain.py();
         self.plain.get_or_init(|| plain.unbind());
         let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
+        let mut own = self.lock(py);
         self.bits.store(bits, Ordering::Relaxed);
-        *self.lock(py) = stream(bits, radius, &blocks, limit);
+        *own = stream(bits, radius, &blocks, limit);
     }
 
-    /// Put in a fingerprint; it waits for the next question, to go in together with others.
+    /// Put in a fingerprint; one of up to 1,024 bits waits for the next question, to go in together with others.
     fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = self.value(simhash)?;
         let name = text(obj_id)?;
