@@ -13,6 +13,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -286,26 +287,27 @@ def _remove_outputs(out: str) -> None:
 def _write(
     job: Job, result: Result, source: Source, protected: Source | None, key: str, quarantine: Quarantine
 ) -> dict[str, Any]:
-    outputs = []
-    for name, table in ((ANNOTATIONS, result.annotations), (EVIDENCE, result.evidence)):
-        with open_sink(os.path.join(job.out, name), table.schema, overwrite=True) as sink:
-            for batch in table.to_batches():
-                sink.write(batch)
-        outputs.append(name)
-    if not job.annotate_only:
-        made = copy_kept(source, result.keep_mask, job.out, overwrite=True)
-        outputs += [os.path.basename(path) for path in made]
+    with ThreadPoolExecutor(1) as pool:  # the largest file is digested while the others are written
+        made = [] if job.annotate_only else copy_kept(source, result.keep_mask, job.out, overwrite=True)
+        kept = [pool.submit(_output, job.out, os.path.basename(path)) for path in made]
+        outputs = []
+        for name, table in ((ANNOTATIONS, result.annotations), (EVIDENCE, result.evidence)):
+            with open_sink(os.path.join(job.out, name), table.schema, overwrite=True) as sink:
+                for batch in table.to_batches():
+                    sink.write(batch)
+            outputs.append(_output(job.out, name))
+        outputs += [one.result() for one in kept]
     if job.save_scheme:
         result.scheme.save(os.path.join(job.out, SCHEME))
-        outputs.append(SCHEME)
+        outputs.append(_output(job.out, SCHEME))
     if quarantine.count:
-        outputs.append(QUARANTINE)
+        outputs.append(_output(job.out, QUARANTINE))
     if job.report is not None and os.path.dirname(os.path.abspath(job.report)) == os.path.abspath(job.out):
-        outputs.append(os.path.basename(job.report))
+        outputs.append(_output(job.out, os.path.basename(job.report)))
     manifest = {
         **describe(job, result, source, protected),
         "run": _run_id(job, key),
-        "outputs": [_output(job.out, name) for name in outputs],
+        "outputs": outputs,
     }
     with atomic_file(os.path.join(job.out, MANIFEST), overwrite=True) as file:
         # A lone surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.

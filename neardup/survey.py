@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from neardup import _native
 from neardup.features.image import WHOLE, fingerprints_of
@@ -107,10 +106,9 @@ class Surveyor:
         if batch.pictures is not None:
             content, informative, lengths = _look(batch)
         else:
-            content, informative = _native.survey(
+            content, informative, lengths = _native.survey(
                 self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
             )
-            lengths = pc.utf8_length(batch.texts).to_numpy(zero_copy_only=False).astype(np.int64)
         file = self._files.setdefault(batch.file, len(self._files))
         fields = [] if batch.fields is None else [batch.fields.column(name) for name in self._fields]
         self._parts.append(

@@ -15,11 +15,12 @@ from .conftest import texts
 def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]) -> None:
     scheme = nd.scheme("text")
     counted, array = _native.Frequencies(), pa.array(corpus, pa.large_string())
-    content, informative = _native.survey(scheme.recipe, arrow_chunk(array), counted, 2)
+    content, informative, lengths = _native.survey(scheme.recipe, arrow_chunk(array), counted, 2)
     fitted = scheme.fit(corpus).frequencies
     assert fitted is not None
     assert counted.to_bytes() == fitted.to_bytes()
     normal = [naive.normalize_text(text) for text in corpus]
+    assert lengths.tolist() == [len(text) for text in corpus]
     assert informative.tolist() == [bool(text.strip("_ ")) for text in normal]
     keys = [tuple(row) for row in content.tolist()]
     for at, text in enumerate(normal):

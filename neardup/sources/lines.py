@@ -76,7 +76,11 @@ def blocks(chunks: Iterator[bytes], *, limits: Limits) -> Iterator[Block | LongL
                 line, offset, start, long = line + 1, offset + long.length + end + 1, end + 1, None
             cut = chunk.rfind(b"\n") + 1
             if cut > start:
-                data = bytes(pending) + chunk[start:cut] if pending or start or cut < len(chunk) else chunk
+                data = (
+                    b"".join((pending, memoryview(chunk)[start:cut]))
+                    if pending or start or cut < len(chunk)
+                    else chunk
+                )
                 pending.clear()
                 block = Block(data, line, offset)
                 yield from _checked(block, limits)

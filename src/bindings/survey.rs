@@ -14,10 +14,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-type Survey<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
+type Survey<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>, Bound<'py, PyArray1<i64>>);
 
-/// For each text 128 bits that identify its normalised form, and whether there is information
-/// in it; its features are counted into *frequencies*. The caller keeps the Arrow array.
+/// For each text 128 bits that identify its normalised form, whether there is information in it, and its
+/// characters; its features are counted into *frequencies*. The caller keeps the Arrow array.
 #[pyfunction]
 fn survey<'py>(
     py: Python<'py>,
@@ -33,6 +33,7 @@ fn survey<'py>(
     let count = texts.items.len();
     let mut content = vec![0u64; count * 2];
     let mut informative = vec![false; count];
+    let mut lengths = vec![0i64; count];
     let piece = piece_of(&texts);
     let recipe = &recipe.0;
     let mut frequencies = frequencies;
@@ -43,16 +44,18 @@ fn survey<'py>(
     interruptible(py, texts.bytes > LONG, |cancel| {
         let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
         let shared = table.as_deref();
-        let rows = content.chunks_mut(piece * 2).zip(informative.chunks_mut(piece));
+        let rows = content.chunks_mut(piece * 2).zip(informative.chunks_mut(piece)).zip(lengths.chunks_mut(piece));
         parallel::drain(
             texts.items.chunks(piece).zip(rows),
             threads,
             cancel,
             || (Scratch::default(), Vec::new()),
-            |(scratch, hashes), (texts, (content, informative))| {
+            |(scratch, hashes), (texts, ((content, informative), lengths))| {
                 hashes.clear();
-                for ((text, content), informative) in texts.iter().zip(content.chunks_mut(2)).zip(informative) {
+                let rows = content.chunks_mut(2).zip(informative).zip(lengths);
+                for (text, ((content, informative), length)) in texts.iter().zip(rows) {
                     let text = text_or_empty(text);
+                    *length = characters(text.bytes());
                     if let Some(found) = recipe.survey(text, scratch, shared.is_some()) {
                         content[0] = found as u64;
                         content[1] = (found >> 64) as u64;
@@ -69,5 +72,11 @@ fn survey<'py>(
             table.settle();
         }
     })?;
-    Ok((content.into_pyarray(py).reshape([count, 2])?, informative.into_pyarray(py)))
+    Ok((content.into_pyarray(py).reshape([count, 2])?, informative.into_pyarray(py), lengths.into_pyarray(py)))
+}
+
+/// The characters of a text in UTF-8: all bytes but those that continue one.
+fn characters(text: &[u8]) -> i64 {
+    let begins = |bytes: &[u8]| bytes.iter().map(|&byte| u8::from(byte as i8 >= -64)).sum::<u8>();
+    text.chunks(192).map(|bytes| i64::from(begins(bytes))).sum()
 }
