@@ -502,12 +502,13 @@ def main() -> None:
                 repeat=3,
             )
         elif part == "growth":
-            for count in (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000):
-                words = uniform(count)
-                repeat = 5 if count < 10_000_000 else 3
-                measure(
-                    f"growth {count:,}", "neardup", lambda: nd.join(words, RADIUS, threads=2), repeat=repeat
-                )
+            sizes = [uniform(10**exponent) for exponent in range(4, 9)]
+            calls = {
+                f"growth {len(words):,}": lambda words=words: nd.join(words, RADIUS, threads=2)
+                for words in sizes
+            }
+            measure_in_turn(calls, "neardup", len, 5)
+            del sizes, calls
         elif part == "join10k":
             joins(
                 "10 k",
@@ -543,15 +544,16 @@ def main() -> None:
         elif part == "join100m":
             words = uniform(100_000_000)
             nd.join(words[:1_000_000], RADIUS)
-            for _ in range(2):
-                _, grown = peak(
-                    lambda: measure(
-                        "join 100 M", "neardup", lambda: nd.join(words, RADIUS, threads=2), repeat=1
-                    )
-                )
-                RESULTS[-1]["grown_gb"] = grown
-                print(f"grew by {grown:.2f} GB beside the input of {words.nbytes / 1e9:.1f} GB", flush=True)
-            del words
+            _, grown = peak(lambda: nd.join(words, RADIUS, threads=2))
+            print(f"grew by {grown:.2f} GB beside the input of {words.nbytes / 1e9:.1f} GB", flush=True)
+            less = uniform(10_000_000)
+            calls = {
+                "join 10 M, in turn": lambda: nd.join(less, RADIUS, threads=2),
+                "join 100 M": lambda: nd.join(words, RADIUS, threads=2),
+            }
+            measure_in_turn(calls, "neardup", len, 5)
+            RESULTS[-1]["grown_gb"] = grown
+            del words, less, calls
         elif part == "search1m":
             search("1 M", 1_000_000, 1_000_000)
         elif part == "search10m":
