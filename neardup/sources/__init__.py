@@ -262,11 +262,18 @@ class _Reading:
         kept, where = self._first_places(batch)
         if kept.all():
             return batch
-        again = self.repeats.setdefault(batch.file, set())
-        for row in np.flatnonzero(~kept).tolist():
-            again.add(int(batch.places[row]))
-            reason = f"its id {batch.ids[row].as_py()!r} stands already in {where(row)}"
-            self.take(Bad(batch.file, int(batch.places[row]), None, reason, _row_bytes(batch, row)))
+        rows = np.flatnonzero(~kept).tolist()
+        places = batch.places[~kept].tolist()
+        self.repeats.setdefault(batch.file, set()).update(places)
+        if self._reports + len(rows) <= self._source._told:
+            self.bad += len(rows)
+            self._reports += len(rows)
+            self._source._tolerance.check(self.bad, None)
+        else:
+            ids = batch.ids.filter(pa.array(~kept)).to_pylist()
+            for row, place, name in zip(rows, places, ids, strict=True):
+                reason = f"its id {name!r} stands already in {where(row)}"
+                self.take(Bad(batch.file, place, None, reason, _row_bytes(batch, row)))
         mask = pa.array(kept)
         raw = batch.raw
         if isinstance(raw, list):
