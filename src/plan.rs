@@ -66,7 +66,7 @@ pub enum Force {
 }
 
 /// Nanoseconds of one core: moving a row through one table, and comparing one pair. Tables that share a
-/// move are charged as others: their smaller buckets cost about as much as that saves.
+/// move are charged as others.
 const MOVE: f64 = 9.0;
 const MOVE_WORD: f64 = 3.0;
 const COMPARE_WORD: f64 = 0.075;
