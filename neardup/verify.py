@@ -54,7 +54,7 @@ class Rule:
 
     floor: int = 6400
     high: int = 9000
-    high_contrast: int = 8000
+    high_contrast: int = 7500
     grey: bool = True
     common: int = 7000
     rare: int = 3400

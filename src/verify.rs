@@ -112,7 +112,8 @@ pub struct Rule {
     pub passage: u64,
     /// More words than this a gap, and the difference is in passages, not in words.
     pub gap: u64,
-    /// How much lower the similarity may be where common text counts little.
+    /// How much lower the similarity may be where common text counts little, if rare text or the shape of
+    /// the difference speaks against the pair.
     pub drop: u64,
     /// One number in so many words may differ.
     pub numbers: u64,
@@ -162,7 +163,8 @@ pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) 
     if !high && !rule.grey {
         return Reason::NotStrict;
     }
-    if !high && (measures.common < rule.common || measures.rare < rule.rare) {
+    let drops = measures.common + rule.drop < measures.plain;
+    if measures.rare < rule.rare && (drops || !high) || measures.common < rule.common && !high {
         return Reason::CommonText;
     }
     let shorter = left.tokens.len().min(right.tokens.len()) as u64;
@@ -191,7 +193,7 @@ pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) 
             return Reason::Passage;
         }
         let scattered = one.words + other.words <= rule.gap * (one.runs + other.runs);
-        if !scattered && measures.common + rule.drop < measures.plain {
+        if !scattered && drops {
             return Reason::Frame;
         }
         return Reason::Revision;
@@ -209,9 +211,15 @@ pub fn contest(
     rivals: &Rivals<'_>,
     reason: Reason,
 ) -> Reason {
-    let contrast = if measures.plain >= rule.high { rule.high_contrast } else { rule.contrast };
     let dispute = Dispute::of(left, right, measures);
-    let template = dispute.has_siblings(left, right, rule, rivals) || !dispute.stands_out(rivals, contrast);
+    let stands_out = || {
+        if measures.plain >= rule.high {
+            dispute.stands_out(&rivals.groups, rule.high_contrast, || lone(left, right, &rivals.groups))
+        } else {
+            dispute.stands_out(&rivals.groups, rule.contrast, || dispute.leftover)
+        }
+    };
+    let template = dispute.has_siblings(left, right, rule, rivals) || !stands_out();
     if template { Reason::Template } else { reason }
 }
 
@@ -261,20 +269,37 @@ impl Dispute {
         lacks_fewer(&self.shared, &rival.features, self.differing.div_ceil(4)) && differs(left) && differs(right)
     }
 
-    /// Whether at least *share* of what is in dispute is held by fewer than two groups of rivals.
-    fn stands_out(&self, rivals: &Rivals<'_>, share: u64) -> bool {
-        let is_enough = |own: u64| own * WHOLE >= (own + self.leftover) * share;
-        if self.leftover == 0 || rivals.groups.is_empty() {
-            return is_enough(self.shared.len() as u64);
-        }
-        let mut holders = vec![0u8; self.shared.len()];
-        rivals.groups.iter().enumerate().all(|(before, rival)| {
-            for_each_held(&self.shared, &rival.features, |at| holders[at] = holders[at].saturating_add(1));
-            // The first alone decides nothing, unless it is the only one.
-            (before == 0 && rivals.groups.len() > 1)
-                || is_enough(holders.iter().filter(|holders| **holders < 2).count() as u64)
-        })
+    /// Whether at least *share* of what is in dispute is the pair's own: of what both have, what few groups
+    /// of rivals have. Against it stands what only one has, or, if that is too much, *least* of it.
+    fn stands_out(&self, groups: &[&Profile], share: u64, least: impl Fn() -> u64) -> bool {
+        let own = if self.leftover == 0 { self.shared.len() as u64 } else { held_by_few(&self.shared, groups) };
+        let is_enough = |leftover: u64| own * WHOLE >= (own + leftover) * share;
+        is_enough(self.leftover) || own > 0 && is_enough(least())
     }
+}
+
+/// Features that only one of the two has, and few groups of rivals: the smaller side. What more of them
+/// have is their frame; that one of the two lacks a piece of it tells of an edit, not of other content.
+fn lone(left: &Profile, right: &Profile, groups: &[&Profile]) -> u64 {
+    let few = |own: &[Feature], other: &[Feature]| {
+        let mut keys: Vec<u64> = own.iter().map(|feature| feature.key()).collect();
+        for_each_equal(own, other, Feature::key, |at, _| keys[at] = NO_KEY);
+        keys.retain(|key| *key != NO_KEY);
+        held_by_few(&keys, groups)
+    };
+    few(&left.features, &right.features).min(few(&right.features, &left.features))
+}
+
+/// What no feature has: a key has 48 bits.
+const NO_KEY: u64 = u64::MAX;
+
+/// How many of the *keys* fewer than two of the *groups* hold.
+fn held_by_few(keys: &[u64], groups: &[&Profile]) -> u64 {
+    let mut holders = vec![0u8; keys.len()];
+    for group in groups {
+        for_each_held(keys, &group.features, |at| holders[at] = holders[at].saturating_add(1));
+    }
+    holders.iter().filter(|holders| **holders < 2).count() as u64
 }
 
 /// Whether *features* lack fewer than *limit* of the *keys*.
