@@ -247,6 +247,26 @@ def nearest_pairs(
 
 _Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 
+def give_back() -> None:
+    """Give memory that was freed back to the system."""
+
+def ordered(
+    ids: dict[str, Any],
+    rows: npt.NDArray[np.int32] | None,
+    keys: list[tuple[npt.NDArray[np.uint32], bool]],
+) -> npt.NDArray[np.int32]:
+    """The places of *rows*, or of all, in the order of their keys, then of their ids. A key is a number for
+    each id, and whether the highest comes first."""
+
+def one_of_each(
+    content: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint32] | None, order: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """The document of each text, the text of each document, and of each text the first that is equal
+    but for its code."""
+
+def most_alike(words: npt.NDArray[np.uint64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+    """The valid rows that hold the most frequent value."""
+
 class Uniques:
     def __init__(self) -> None: ...
     def add(self, ids: list[str], places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]: ...

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
@@ -60,12 +61,17 @@ class Checkpoints:
 
     def save(self, name: str, table: pa.Table) -> None:
         """Keep a part; it is on the disk when this returns."""
+        self.save_batches(name, table.schema, table.to_batches())
+
+    def save_batches(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        """The same of a part that is made piece by piece."""
         if self._folder is None:
             return
-        table = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: self._key})
+        schema = schema.with_metadata({**(schema.metadata or {}), _KEY: self._key})
         with atomic_file(self._path(name), overwrite=True) as file:
-            writer: Any = pa.ipc.new_file(pa.PythonFile(file, mode="w"), table.schema)
-            writer.write_table(table)
+            writer: Any = pa.ipc.new_file(pa.PythonFile(file, mode="w"), schema)
+            for batch in batches:
+                writer.write_batch(batch)
             writer.close()
             file.seek(0)
             found = hashlib.blake2b(digest_size=_SUM)

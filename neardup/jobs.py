@@ -27,6 +27,7 @@ from neardup.errors import DamagedFile, InvalidValue, LimitReached
 from neardup.files import atomic_file, sweep
 from neardup.guards import Trip
 from neardup.overlays import Look, overlay
+from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
 from neardup.pipeline import Flow, Result, Settings, check_guards, run_key, stamps
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
@@ -291,9 +292,12 @@ def _write(
         made = [] if job.annotate_only else copy_kept(source, result.keep_mask, job.out, overwrite=True)
         kept = [pool.submit(_output, job.out, os.path.basename(path)) for path in made]
         outputs = []
-        for name, table in ((ANNOTATIONS, result.annotations), (EVIDENCE, result.evidence)):
-            with open_sink(os.path.join(job.out, name), table.schema, overwrite=True) as sink:
-                for batch in table.to_batches():
+        for name, schema, batches in (
+            (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches()),
+            (EVIDENCE, result.evidence.schema, result.evidence.to_batches()),
+        ):
+            with open_sink(os.path.join(job.out, name), schema, overwrite=True) as sink:
+                for batch in batches:
                     sink.write(batch)
             outputs.append(_output(job.out, name))
         outputs += [one.result() for one in kept]

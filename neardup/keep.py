@@ -18,10 +18,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from neardup import _native
 from neardup.errors import InvalidValue
 from neardup.registry import Registry
+from neardup.schemes.model import arrow_chunk
 from neardup.types import label
 
 Scores = npt.NDArray[np.float64]
@@ -176,45 +177,42 @@ def parse_keep(text: str) -> Keep:
     return Keep(text, tuple(RULES.part(part) for part in parts if part != "none"), none)
 
 
-def _ranked(scores: list[float | int]) -> npt.NDArray[Any]:
-    """Numbers in the order of *scores*: themselves, or places where a float cannot hold them."""
-    if any(isinstance(score, int) and abs(score) >= _EXACT for score in scores):
-        places = {score: place for place, score in enumerate(sorted(set(scores)))}
-        return np.array([places[score] for score in scores], dtype=np.int64)
-    return np.array(scores, dtype=np.float64)
+def _ranked(scores: list[float | int]) -> npt.NDArray[np.uint32]:
+    """Places in the order of *scores*, compared as they are: a float cannot hold every integer."""
+    places = {score: place for place, score in enumerate(sorted(set(scores)))}
+    return np.array([places[score] for score in scores], dtype=np.uint32)
 
 
 def keep_order(
     keep: Keep,
     ids: pa.LargeStringArray,
-    lengths: npt.NDArray[np.int64],
+    lengths: npt.NDArray[Any],
     fields: Mapping[str, Sequence[Any]],
     *,
-    pairs: npt.NDArray[np.int64] | None = None,
+    rows: npt.NDArray[np.int32] | None = None,
+    pairs: npt.NDArray[np.uint32] | None = None,
     fixed: npt.NDArray[np.bool_] | None = None,
-) -> npt.NDArray[np.int64]:
+) -> npt.NDArray[np.int32]:
     """The documents' positions, the one to keep first.
 
-    *pairs* says in how many verified pairs each document is, for `central`; *fixed* ones come first.
+    With *rows* the places of those in it. *pairs* says in how many verified pairs each document is, for
+    `central`; *fixed* ones come first.
 
     >>> ids = pa.array(["b", "a", "c"], pa.large_string())
     >>> keep_order(parse_keep("longest"), ids, np.array([5, 5, 9]), {}).tolist()
     [2, 1, 0]
     """
-    count = len(ids)
-    keys: list[npt.NDArray[Any]] = []
+    # Each key is a number of 32 bits, and whether the highest comes first.
+    keys: list[tuple[npt.NDArray[np.uint32], bool]] = []
+    if fixed is not None and fixed.any():
+        keys.append((fixed.astype(np.uint32), True))
     for rule in keep.rules:
         if rule.field is not None and rule.score is not None:
-            keys.append(-_ranked([rule.score(value) for value in fields[rule.field]]))
+            keys.append((_ranked([rule.score(value) for value in fields[rule.field]]), True))
         elif rule.name == "central":
-            keys.append(np.zeros(count, dtype=np.int64) if pairs is None else -pairs)
+            keys += [] if pairs is None else [(pairs, True)]
         elif rule.name in ("longest", "shortest"):
-            keys.append(-lengths if rule.name == "longest" else lengths)
+            keys.append((lengths.astype(np.uint32, copy=False), rule.name == "longest"))
         else:
-            positions = np.arange(count)
-            keys.append(-positions if rule.name == "last" else positions)
-    by_id = np.empty(count, dtype=np.int64)
-    by_id[pc.sort_indices(ids).to_numpy()] = np.arange(count)
-    first = [] if fixed is None else [~fixed]
-    # The last key is the first that lexsort looks at.
-    return np.lexsort([by_id, *reversed(keys), *first])
+            keys.append((np.arange(len(ids), dtype=np.uint32), rule.name == "last"))
+    return _native.ordered(arrow_chunk(ids), rows, keys)

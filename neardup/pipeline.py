@@ -13,9 +13,9 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +41,7 @@ from neardup.radius import radius_for, recall_at
 from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
+from neardup.schemes.model import arrow_chunk
 from neardup.sources import Source, mostly_pictures, open_source
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
@@ -60,6 +61,8 @@ from neardup.verify import (
 )
 
 Rows = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
+"""One number a document, or a text: there are fewer than 2^31."""
 Flags = npt.NDArray[np.bool_]
 
 # Up to so many documents 128 bits tell them apart well enough. Of 5,000 real ones, 256 bits propose a
@@ -71,6 +74,8 @@ CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
 # Keepers in crowded places that are compared with everything at a time.
 HUBS: Final = 64
+# Documents whose rows are made at a time.
+STEP: Final = 1 << 16
 # How many bits of a 16-bit number are set.
 _COUNTS: Final = (
     np.unpackbits(np.arange(1 << 16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(1, np.uint8)
@@ -182,11 +187,10 @@ class Ways:
     end: Rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Result:
     """What was found: annotations and evidence as Arrow tables, and the way to the kept documents."""
 
-    annotations: pa.Table
     evidence: pa.Table
     summary: dict[str, Any]
     scheme: Scheme
@@ -196,6 +200,13 @@ class Result:
     source: Source = field(repr=False)
     keep_mask: Flags = field(repr=False)
     """Which documents stay, in the order of the input."""
+    annotation_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
+    """The rows of `annotations`, some at a time."""
+
+    @cached_property
+    def annotations(self) -> pa.Table:
+        """A row a document of the input, in the order of the ids."""
+        return pa.Table.from_batches(self.annotation_batches(), schema=ANNOTATIONS)
 
     @property
     def kept(self) -> pa.Table:
@@ -351,13 +362,18 @@ class Flow:
         scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
-        prints = self.fingerprint(sources, scheme, documents)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
+        documents = documents.without_content()
+        _give_back()
+        prints = self.fingerprint(sources, scheme, same)
+        _give_back()
         if self.pictures:
             found = self._picture_candidates(sources, prints, same)
         else:
-            found = self.candidates(prints, same, documents)
+            found = self.candidates(prints, same)
+        _give_back()
         judged = self.verify(sources, same, found, table, documents)
+        _give_back()
         return self.conclude(source, documents, fixed, scheme, prints, same, judged)
 
     # --- stages ----------------------------------------------------------------------------------------
@@ -453,7 +469,7 @@ class Flow:
         end = np.append(begin[1:], len(low))
         chosen = allowed[begin]
         begin, end = begin[chosen], end[chosen]
-        own = Fingerprints(prints.words[same.document], bits=prints.bits, valid=prints.valid[same.document])
+        own = same.own(prints)
         crowded = np.zeros(len(own), dtype=bool)
         low, high, distance = low[begin], high[begin], ways.distance[begin]
         keys = low << 32 | high
@@ -493,40 +509,49 @@ class Flow:
             self.checkpoints.forget(self._table)
         self._table = name
 
-    def fingerprint(self, sources: Sequence[Source], scheme: Scheme, documents: Documents) -> Fingerprints:
-        """The fingerprints of all documents."""
-        words = np.zeros((len(documents), (scheme.bits + 63) // 64), dtype=np.uint64)
-        valid = np.zeros(len(documents), dtype=bool)
+    def fingerprint(self, sources: Sequence[Source], scheme: Scheme, same: Representatives) -> Fingerprints:
+        """The fingerprints of all documents, each where *same* places it."""
+        count = len(same.of_document)
+        words = np.zeros((count, (scheme.bits + 63) // 64), dtype=np.uint64)
+        valid = np.zeros(count, dtype=bool)
         prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
-        if self.measure.verifies and len(documents) < 2:
+        if self.measure.verifies and count < 2:
             return prints
         done, known = self.checkpoints.load("fingerprints"), 0
-        if done is not None:
-            known = len(done)
-            before = Fingerprints.from_arrow(done.column("fingerprint"), scheme.bits, scheme.digest)
-            words[:known], valid[:known] = before.words, before.valid
+        for part in () if done is None else done.to_batches():
+            before = Fingerprints.from_arrow(part.column("fingerprint"), scheme.bits, scheme.digest)
+            places = same.place(np.arange(known, known + len(before)))
+            words[places], valid[places] = before.words, before.valid
+            known += len(before)
         at, saved = 0, time.monotonic()
-        for source in sources if known < len(documents) else ():
+        for source in sources if known < count else ():
             with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
                 for batch in source:
                     at += len(batch)
                     if at <= known:
                         continue
                     some = _fingerprints(scheme, batch, self.threads)
-                    words[at - len(batch) : at] = some.words
-                    valid[at - len(batch) : at] = some.valid
+                    places = same.place(np.arange(at - len(batch), at))
+                    words[places], valid[places] = some.words, some.valid
                     advance(at, source.consumed)
-                    if at == len(documents) or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                        self._save_fingerprints(prints, at)
+                    if at == count or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                        self._save_fingerprints(prints, same, at)
                         saved = time.monotonic()
+        # What nobody writes any more is read where it is.
+        words.flags.writeable = valid.flags.writeable = False
         return prints
 
-    def _save_fingerprints(self, prints: Fingerprints, count: int) -> None:
-        if self.work is not None:
-            some = Fingerprints(prints.words[:count], bits=prints.bits, valid=prints.valid[:count])
-            self.checkpoints.save("fingerprints", pa.table({"fingerprint": some.to_arrow()}))
+    def _save_fingerprints(self, prints: Fingerprints, same: Representatives, count: int) -> None:
+        def batches() -> Iterator[pa.RecordBatch]:
+            for begin in range(0, count, STEP):
+                places = same.place(np.arange(begin, min(begin + STEP, count)))
+                some = Fingerprints(prints.words[places], bits=prints.bits, valid=prints.valid[places])
+                yield pa.record_batch({"fingerprint": some.to_arrow()}, schema)
 
-    def candidates(self, prints: Fingerprints, same: Representatives, documents: Documents) -> Candidates:
+        schema = pa.schema([("fingerprint", pa.binary(prints.words.shape[1] * 8))])
+        self.checkpoints.save_batches("fingerprints", schema, batches())
+
+    def candidates(self, prints: Fingerprints, same: Representatives) -> Candidates:
         """The pairs of different texts that are near enough to be looked at."""
         settings = self.settings
         bits = prints.bits
@@ -538,9 +563,7 @@ class Flow:
         recall = 1.0
         if not settings.exact and settings.radius is None:
             recall = recall_at(radius, settings.similarity, JOIN_RECALL, bits)
-        some = Fingerprints(
-            prints.words[same.document], bits=bits, valid=prints.valid[same.document], digest=prints.digest
-        )
+        some = same.own(prints)
         text = plan(some, radius, recall=recall, threads=self.threads).choice
         done = self.checkpoints.load("candidates")
         if done is None:
@@ -589,7 +612,7 @@ class Flow:
                 self.checkpoints.save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
-        wanted = np.full(len(documents), -1, dtype=np.int64)
+        wanted = np.full(len(documents), -1, dtype=np.int32)
         needed = np.unique(np.concatenate([found.left, found.right]))
         wanted[same.document[needed]] = needed
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
@@ -624,7 +647,7 @@ class Flow:
                 saved = time.monotonic()
         verifier.meet(found.left, found.right, verdicts.measured[:, 0])
 
-    def _set_aside(self, sources: Sequence[Source], wanted: Rows, verifier: Verifier) -> None:
+    def _set_aside(self, sources: Sequence[Source], wanted: Places, verifier: Verifier) -> None:
         at = 0
         for source in sources:
             with stage("read again", total=source.size, quiet=self.quiet) as advance:
@@ -638,26 +661,36 @@ class Flow:
     def _stars(
         self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
     ) -> Judged:
-        rank = same.rank
-        if any(rule.name == "central" for rule in self.keep.rules):
-            accepted = verdicts.accepted(np.arange(len(found.left)))
-            degree = np.zeros(len(same.document), dtype=np.int64)
-            for side in (found.left, found.right):
-                degree += np.bincount(side[accepted], minlength=len(degree))
-            rank = same.ranked(documents, self.keep, degree)
+        count = len(same.document)
+        order = np.arange(count, dtype=np.int32)
+        central = any(rule.name == "central" for rule in self.keep.rules)
+        if central:
+            yes = verdicts.accepted(np.arange(len(found.left)))
+            sides = np.concatenate([found.left[yes], found.right[yes]])
+            met, times = np.unique(sides, return_counts=True)
+            degree = np.zeros(len(documents), dtype=np.uint32)
+            degree[same.document[met]] = times
+            fixed = None
+            if same.fixed.any():
+                fixed = np.zeros(len(documents), dtype=bool)
+                fixed[same.document] = same.fixed
+            order = _order(documents, self.keep, fixed, degree, same.document)
+        rank = np.empty(count, dtype=np.int32)
+        rank[order] = np.arange(count, dtype=np.int32)
         one, other = rank[found.left], rank[found.right]
         low, high = np.minimum(one, other), np.maximum(one, other)
-        order = np.lexsort([high, low])
+        by_rank = np.lexsort([high, low])
         made = stars(
-            len(rank),
-            low[order],
-            high[order],
-            lambda rows: verdicts.accepted(order[rows]),
-            fixed=same.fixed[np.argsort(rank)] if same.fixed.any() else None,
+            count,
+            low[by_rank],
+            high[by_rank],
+            lambda rows: verdicts.accepted(by_rank[rows]),
+            fixed=same.fixed[order] if same.fixed.any() else None,
         )
-        keeper = np.argsort(rank)[made.keeper[rank]]
+        keeper = np.arange(count, dtype=np.int32)
+        taken = np.flatnonzero(made.keeper != keeper)
+        keeper[order[taken]] = order[made.keeper[taken]]
         found = _absorb(keeper, rank, found, same, verdicts)
-        central = any(rule.name == "central" for rule in self.keep.rules)
         return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
 
     def conclude(
@@ -675,13 +708,26 @@ class Flow:
         conclusion = Conclusion(
             documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
         )
-        trips = self._guards(documents, fixed, prints, conclusion)
+        names, codes = _source_of(documents, self.settings)
+        gone = ~fixed & ~conclusion.keep
+        totals, lost = (_tally(codes, of, len(names)) for of in (~fixed, gone))
+        rows = zip(names, totals.tolist(), lost.tolist(), strict=True)
+        losses = [Loss(*row) for row in rows]
+        trips: list[Trip | None] = []
+        if len(documents):
+            worst = int(np.argmax(lost / np.maximum(totals, 1)))
+            examples = np.flatnonzero(gone & (codes == worst))[:EXAMPLES]
+            trips = self._guards(documents, conclusion, losses[worst], examples)
+        alike = _native.most_alike(prints.words, prints.valid)
+        if len(alike):
+            some = _ids(documents.ids, np.sort(same.document_at(alike))[:EXAMPLES])
+            trips.append(same_guard(self.settings.guards, len(documents), len(alike), some))
         summary = {
             "documents": source.documents,
             "kept": int(conclusion.keep[~fixed].sum()),
             "removed": int((~conclusion.keep[~fixed]).sum()),
             "clusters": conclusion.clusters,
-            "without_information": int((~documents.informative[~fixed]).sum()),
+            "without_information": int(np.count_nonzero((same.of_document < 0) & ~fixed)),
             "protected": int(fixed.sum()),
             "bad": source.bad,
             "candidate_pairs": len(found.left),
@@ -692,49 +738,32 @@ class Flow:
             "scheme": scheme.digest,
         }
         return Result(
-            annotations=conclusion.annotations(),
             evidence=conclusion.evidence(),
             summary=summary,
             scheme=scheme,
             plan=found.plan,
-            guards=trips,
-            losses=self._losses(documents, fixed, conclusion),
+            guards=tuple(trip for trip in trips if trip is not None),
+            losses=tuple(loss for loss in losses if loss.documents),
             source=source,
             keep_mask=conclusion.keep[~fixed],
+            annotation_batches=conclusion.annotations,
         )
 
-    def _losses(self, documents: Documents, fixed: Flags, conclusion: Conclusion) -> tuple[Loss, ...]:
-        names, codes = _source_of(documents, self.settings)
-        totals = np.bincount(codes[~fixed], minlength=len(names))
-        lost = np.bincount(codes[~fixed & ~conclusion.keep], minlength=len(names))
-        rows = zip(names, totals.tolist(), lost.tolist(), strict=True)
-        return tuple(Loss(*row) for row in rows if row[1])
-
     def _guards(
-        self, documents: Documents, fixed: Flags, prints: Fingerprints, conclusion: Conclusion
-    ) -> tuple[Trip, ...]:
-        limits = self.settings.guards
-        own = ~fixed
-        ids = documents.ids
-        trips: list[Trip | None] = []
-        if len(documents):
-            sizes = np.bincount(conclusion.keeper, minlength=len(documents))
-            largest = int(sizes.argmax())
-            members = np.flatnonzero(conclusion.keeper == largest)[:EXAMPLES]
-            trips.append(cluster_guard(limits, int(sizes[largest]), _ids(ids, members)))
-            names, codes = _source_of(documents, self.settings)
-            totals = np.bincount(codes[own], minlength=len(names))
-            lost = np.bincount(codes[own & ~conclusion.keep], minlength=len(names))
-            worst = int(np.argmax(lost / np.maximum(totals, 1)))
-            gone = np.flatnonzero(own & ~conclusion.keep & (codes == worst))[:EXAMPLES]
-            trips.append(
-                loss_guard(limits, names[worst], int(totals[worst]), int(lost[worst]), _ids(ids, gone))
-            )
-        valid = np.flatnonzero(prints.valid)
-        if len(valid):
-            most, alike = _most_alike(prints.words, valid)
-            trips.append(same_guard(limits, len(documents), most, _ids(ids, alike)))
-        return tuple(trip for trip in trips if trip is not None)
+        self, documents: Documents, conclusion: Conclusion, worst: Loss, lost: Rows
+    ) -> list[Trip | None]:
+        limits, ids = self.settings.guards, documents.ids
+        members = np.flatnonzero(conclusion.keeper == conclusion.largest)[:EXAMPLES]
+        return [
+            cluster_guard(limits, conclusion.size, _ids(ids, members)),
+            loss_guard(limits, worst.source, worst.documents, worst.removed, _ids(ids, lost)),
+        ]
+
+
+def _give_back() -> None:
+    """Let the system have the memory that the last stage no longer needs."""
+    pa.default_memory_pool().release_unused()
+    _native.give_back()
 
 
 def check_guards(result: Result, report: str | None = None) -> None:
@@ -797,19 +826,28 @@ def _check_distinct(sources: Sequence[Source], documents: Documents, fixed: Flag
     )
 
 
-def _ids(ids: pa.LargeStringArray, rows: Rows) -> list[str]:
+def _ids(ids: pa.LargeStringArray, rows: Rows | Places) -> list[str]:
     found: list[str] = ids.take(pa.array(rows)).to_pylist()
     return found
 
 
-def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Rows]:
+def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Places]:
     """The names of the sources, and which one each document comes from."""
     if settings.source_field is None:
-        return documents.files or [""], documents.file.astype(np.int64)
+        return documents.files or [""], documents.file
     values = [label(value) or "(none)" for value in documents.column(settings.source_field)]
     names = sorted(set(values))
     codes = {name: code for code, name in enumerate(names)}
-    return names, np.array([codes[value] for value in values], dtype=np.int64)
+    return names, np.array([codes[value] for value in values], dtype=np.int32)
+
+
+def _tally(codes: Places, wanted: Flags, count: int) -> Rows:
+    """How many of the *wanted* documents have each code."""
+    found = np.zeros(count, dtype=np.int64)
+    for begin in range(0, len(codes), STEP):
+        part = slice(begin, begin + STEP)
+        found += np.bincount(codes[part][wanted[part]], minlength=count)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -819,51 +857,75 @@ class Representatives:
     With *across*, copies are of one source each: they are not compared with each other.
     """
 
-    document: Rows
+    document: Places
     """The document that stands for a text."""
-    of_document: Rows
+    of_document: Places
     """The text of each document, -1 where it has no information."""
-    field: Rows
-    """What *within* or *across* compares, as a number; 0 without them."""
+    others: Places
+    """The documents that stand for none, in the order of the input."""
+    twin: Places
+    """With *across* and *within*, the first text that is equal to each."""
+    field: Places
+    """What these compare, as a number; nothing without them."""
     across: bool
     within: bool
     fixed: Flags
-    rank: Rows
 
     @classmethod
     def of(cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags) -> Representatives:
         """The texts of *documents*."""
         name = settings.within or settings.across
-        codes = np.zeros(len(documents), dtype=np.int64)
+        codes = None
         if name is not None:
             seen: dict[str | None, int] = {}
             codes = np.array(
-                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int64
+                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int32
             )
-        order = _order(documents, keep, fixed, None)
-        order = order[documents.informative[order]]
-        keys = [documents.content[order, 1], documents.content[order, 0], codes[order]]
-        # The sort is stable: of equal texts the first in the keep order comes first.
-        by_text = np.lexsort(keys)
-        begins = np.ones(len(order), dtype=bool)
-        begins[1:] = np.logical_or.reduce([key[by_text[1:]] != key[by_text[:-1]] for key in keys])
-        first = by_text[begins]
-        # Numbered by where each text is first met in the keep order.
-        place = np.empty(len(first), dtype=np.int64)
-        place[np.argsort(first)] = np.arange(len(first))
-        of_document = np.full(len(documents), -1, dtype=np.int64)
-        of_document[order[by_text]] = np.repeat(place, np.diff(np.append(np.flatnonzero(begins), len(order))))
-        document = order[np.sort(first)]
-        count = len(document)
+        document, of_document, twin = _native.one_of_each(
+            documents.content,
+            None if codes is None else codes.view(np.uint32),
+            _order(documents, keep, fixed, None),
+        )
+        alone = np.ones(len(documents), dtype=bool)
+        alone[document] = False
         return cls(
             document=document,
             of_document=of_document,
-            field=codes[document],
+            others=np.flatnonzero(alone).astype(np.int32),
+            twin=twin,
+            field=np.zeros(0, np.int32) if codes is None else codes[document],
             across=settings.across is not None,
             within=settings.within is not None,
             fixed=fixed[document],
-            rank=np.arange(count),
         )
+
+    def place(self, rows: Rows | Places) -> Rows:
+        """Where the fingerprints of documents stand: those of the texts in their order, then the others."""
+        text = self.of_document[rows]
+        stands = text >= 0
+        stands[stands] = self.document[text[stands]] == rows[stands]
+        return np.where(stands, text, len(self.document) + np.searchsorted(self.others, rows))
+
+    def document_at(self, places: npt.NDArray[Any]) -> Places:
+        """The documents whose fingerprints stand at *places*."""
+        is_text = places < len(self.document)
+        rest = places[~is_text] - np.uint32(len(self.document))
+        return np.concatenate([self.document[places[is_text]], self.others[rest]])
+
+    def own(self, prints: Fingerprints) -> Fingerprints:
+        """The fingerprints of the texts, of all that were placed; no copy is made."""
+        count = len(self.document)
+        return Fingerprints(
+            prints.words[:count], bits=prints.bits, valid=prints.valid[:count], digest=prints.digest
+        )
+
+    def equal(self, one: Rows | Places, other: Rows | Places) -> Flags:
+        """Which of the documents have the same text, two by two."""
+        texts = self.of_document[one], self.of_document[other]
+        if len(self.twin):
+            texts = self.twin[texts[0]], self.twin[texts[1]]
+        found: Flags = texts[0] == texts[1]
+        return found
 
     def comparable(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Flags:
         """Which pairs may be compared: of one source, or of two, as the user wants."""
@@ -874,28 +936,17 @@ class Representatives:
             wanted &= self.field[left] != self.field[right]
         return wanted
 
-    def ranked(self, documents: Documents, keep: Keep, pairs: Rows) -> Rows:
-        """The places of the texts in the keep order, when it is known in how many pairs each is."""
-        degree = np.zeros(len(documents), dtype=np.int64)
-        degree[self.document] = pairs
-        fixed = np.zeros(len(documents), dtype=bool)
-        fixed[self.document] = self.fixed
-        order = _order(documents, keep, fixed, degree, self.document)
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        return rank
-
 
 def _order(
-    documents: Documents, keep: Keep, fixed: Flags, pairs: Rows | None, rows: Rows | None = None
-) -> Rows:
-    """The keep order of all documents, or of some."""
-    chosen = np.arange(len(documents)) if rows is None else rows
-    ids = documents.ids if rows is None else documents.ids.take(pa.array(rows))
-    columns = {name: documents.column(name) for name in keep.fields}
-    fields = {name: [values[row] for row in chosen.tolist()] for name, values in columns.items()}
-    degree = None if pairs is None else pairs[chosen]
-    return keep_order(keep, ids, documents.lengths[chosen], fields, pairs=degree, fixed=fixed[chosen])
+    documents: Documents,
+    keep: Keep,
+    fixed: Flags | None,
+    pairs: npt.NDArray[np.uint32] | None,
+    rows: Places | None = None,
+) -> Places:
+    """The keep order of all documents, or the places of some."""
+    fields = {name: documents.column(name) for name in keep.fields}
+    return keep_order(keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed)
 
 
 class Judgements:
@@ -967,9 +1018,9 @@ class Judgements:
 class Judged:
     """Who keeps whom among the texts, and what was found of each candidate pair."""
 
-    keeper: Rows
+    keeper: Places
     """For each text the one that stays for it."""
-    pair: Rows
+    pair: Places
     """The candidate pair that says so, -1 for a keeper."""
     found: Candidates
     known: Flags
@@ -979,13 +1030,15 @@ class Judged:
 
 
 def _absorb(
-    keeper: Rows, rank: Rows, found: Candidates, same: Representatives, verdicts: Judgements
+    keeper: Places, rank: Places, found: Candidates, same: Representatives, verdicts: Judgements
 ) -> Candidates:
     """Let keepers in crowded places take what they are near to beyond their nearest candidates.
 
     Changes *keeper*. A text that goes was measured against its new keeper; one that is not accepted
     there stays, even where the text that kept it goes.
     """
+    if not found.crowded.any():
+        return found
     own = np.arange(len(keeper))
     sizes = np.bincount(keeper, minlength=len(keeper))
     hubs = np.flatnonzero(found.crowded & (sizes > 1) & (keeper == own))
@@ -1026,14 +1079,14 @@ def _absorb(
 
 
 def _best_keepers(
-    keeper: Rows, rank: Rows, found: Candidates, verdicts: Judgements, *, any_keeper: bool
+    keeper: Places, rank: Places, found: Candidates, verdicts: Judgements, *, any_keeper: bool
 ) -> Judged:
     """Every text that goes joins the most similar of the keepers that it is verified against.
 
     Unless *any_keeper*, only of those before it in the keep order: what the rule prefers never goes for
     what it does not.
     """
-    stays = keeper == np.arange(len(keeper))
+    stays = keeper == np.arange(len(keeper), dtype=np.int32)
     one, other = found.left, found.right
     # Pairs of one that stays and one that goes.
     rows = np.flatnonzero(stays[one] != stays[other])
@@ -1051,7 +1104,7 @@ def _best_keepers(
     first = np.ones(len(best), dtype=bool)
     first[1:] = goes[best][1:] != goes[best][:-1]
     chosen = best[first]
-    pair = np.full(len(keeper), -1, dtype=np.int64)
+    pair = np.full(len(keeper), -1, dtype=np.int32)
     keeper[goes[chosen]] = keeps[chosen]
     pair[goes[chosen]] = yes[chosen]
     return Judged(keeper, pair, found, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
@@ -1076,39 +1129,51 @@ class Conclusion:
         self._same, self._found, self._judged = same, found, judged
         self._measure, self._prints = measure, prints
         count = len(documents)
-        own = np.arange(count)
-        text = same.of_document
-        informative = text >= 0
-        self.keeper = own.copy()
-        self.pair = np.full(count, -1, dtype=np.int64)
-        if len(same.document):
-            kept_text = judged.keeper[text]
-            self.pair[informative] = judged.pair[text[informative]]
-            goes = informative & (kept_text != text)
-            if not same.across:
-                goes |= informative & (same.document[text] != own)
-            goes &= ~fixed
-            self.keeper[goes] = same.document[kept_text[goes]]
-        self.stays = self.keeper == own
-        clustered = np.bincount(self.keeper, minlength=count)
-        self.clusters = int((clustered > 1).sum())
-        self.keep = self.stays.copy()
+        self.keeper = np.arange(count, dtype=np.int32)
+        self.stays = np.ones(count, dtype=bool)
+        for begin in range(0, count if len(same.document) else 0, STEP):
+            self._settle(np.arange(begin, min(begin + STEP, count)))
+        keepers, members = np.unique(self.keeper[~self.stays], return_counts=True)
+        self.clusters = len(keepers)
+        self.size = 1 + int(members.max(initial=0))
+        """Of the largest cluster."""
+        self.largest = int(keepers[members.argmax()]) if len(keepers) else 0
+        self.keep = self.stays
         self.cluster = self.keeper
         if keep.none:
+            clustered = np.ones(count, dtype=np.int32)
+            clustered[keepers] += members.astype(np.int32)
             if same.across and len(same.document):
                 # A copy in its own source was not compared with it, but is a duplicate of what that one is.
+                text = same.of_document
                 texts = np.bincount(judged.keeper, minlength=len(judged.keeper))
-                copies = informative & self.stays & (texts[judged.keeper[text]] > 1) & ~fixed
+                copies = (text >= 0) & self.stays & (texts[judged.keeper[text]] > 1) & ~fixed
                 self.cluster = np.where(copies, same.document[text], self.keeper)
-            self.keep &= (clustered[self.cluster] == 1) | fixed
+            self.keep = self.stays & ((clustered[self.cluster] == 1) | fixed)
 
-    def _numbers(self, rows: Rows) -> tuple[Any, ...]:
+    def _settle(self, rows: Rows) -> None:
+        """Say of some documents who keeps them."""
+        same = self._same
+        text = same.of_document[rows]
+        kept_text = self._judged.keeper[text]
+        goes = kept_text != text
+        if not same.across:
+            goes |= same.document[text] != rows
+        goes &= (text >= 0) & ~self._fixed[rows]
+        self.keeper[rows[goes]] = same.document[kept_text[goes]]
+        self.stays[rows[goes]] = False
+
+    def _pair(self, rows: Rows | Places) -> Places:
+        """The candidate pairs that say who keeps documents that go."""
+        return self._judged.pair[self._same.of_document[rows]]
+
+    def _numbers(self, rows: Rows | Places) -> tuple[Any, ...]:
         """Distance, three similarities and the rule of documents that go, each against its keeper."""
-        pair, content, keeper = self.pair[rows], self._documents.content, self.keeper[rows]
-        copies = (content[rows] == content[keeper]).all(axis=1)
+        pair, keeper = self._pair(rows), self.keeper[rows]
+        copies = self._same.equal(rows, keeper)
         # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
-        words = self._prints.words
-        distance = _COUNTS[(words[rows] ^ words[keeper]).view(np.uint16)].sum(axis=1, dtype=np.int32)
+        one, other = (self._prints.words[self._same.place(side)] for side in (rows, keeper))
+        distance = _COUNTS[(one ^ other).view(np.uint16)].sum(axis=1, dtype=np.int32)
         if self._found.ways is not None:
             # Pictures are near through the view that found them, not as they are.
             distance = np.where(copies, 0, distance)
@@ -1124,23 +1189,25 @@ class Conclusion:
         names = np.array(REASONS if self._found.ways is None else pictures.REASONS, dtype=object)
         return names[reason] if self._measure.verifies else np.full(len(reason), UNVERIFIED, dtype=object)
 
-    def annotations(self) -> pa.Table:
-        """A row a document of the input, in the order of the ids."""
+    def annotations(self) -> Iterator[pa.RecordBatch]:
+        """A row a document of the input, in the order of the ids, some at a time."""
         ids = self._documents.ids
-        rows = np.flatnonzero(~self._fixed)
-        rows = rows[pc.sort_indices(ids.take(pa.array(rows))).to_numpy()]
-        goes = ~self.stays[rows]
-        distance, measured, _ = self._numbers(rows[goes])
-        cluster = ids.take(pa.array(self.cluster[rows])).cast(pa.string())
-        columns = {
-            "id": ids.take(pa.array(rows)).cast(pa.string()),
-            "cluster": cluster,
-            "keep": pa.array(self.keep[rows]),
-            "duplicate_of": pc.if_else(pa.array(goes), cluster, pa.scalar(None, pa.string())),
-            "distance": _spread(goes, distance, pa.int32()),
-            "similarity": _spread(goes, measured[:, 0], pa.float64()),
-        }
-        return pa.table(columns, schema=ANNOTATIONS)
+        own = np.flatnonzero(~self._fixed).astype(np.int32) if self._fixed.any() else None
+        order = _native.ordered(arrow_chunk(ids), own, [])
+        for begin in range(0, len(order), STEP):
+            rows = order[begin : begin + STEP] if own is None else own[order[begin : begin + STEP]]
+            goes = ~self.stays[rows]
+            distance, measured, _ = self._numbers(rows[goes])
+            cluster = ids.take(pa.array(self.cluster[rows])).cast(pa.string())
+            columns = {
+                "id": ids.take(pa.array(rows)).cast(pa.string()),
+                "cluster": cluster,
+                "keep": pa.array(self.keep[rows]),
+                "duplicate_of": pc.if_else(pa.array(goes), cluster, pa.scalar(None, pa.string())),
+                "distance": _spread(goes, distance, pa.int32()),
+                "similarity": _spread(goes, measured[:, 0], pa.float64()),
+            }
+            yield pa.record_batch(columns, schema=ANNOTATIONS)
 
     def evidence(self) -> pa.Table:
         """A row for every pair that was measured, and for every copy, in the order of the ids."""
@@ -1150,7 +1217,8 @@ class Conclusion:
         # Pairs that decided nothing, or said no: the one that stays is named first.
         pairs = np.flatnonzero(judged.known) if self._measure.verifies else np.zeros(0, np.int64)
         shown = np.zeros(len(found.left), dtype=bool)
-        shown[self.pair[goes][self.pair[goes] >= 0]] = True
+        decided = self._pair(goes)
+        shown[decided[decided >= 0]] = True
         pairs = pairs[~shown[pairs]]
         one, other = same.document[found.left[pairs]], same.document[found.right[pairs]]
         swap = self.stays[other] & ~self.stays[one]
@@ -1170,19 +1238,6 @@ class Conclusion:
             "radius": pa.array(np.full(len(ids), found.radius, np.int32)),
         }
         return pa.table(table, schema=EVIDENCE).sort_by([("keeper", "ascending"), ("id", "ascending")])
-
-
-def _most_alike(words: npt.NDArray[np.uint64], valid: Rows) -> tuple[int, Rows]:
-    """How many of the *valid* rows are equal to the most frequent one, and some of them."""
-    keys = words[valid, 0]
-    for column in range(1, words.shape[1]):
-        keys = keys * np.uint64(0x9E3779B97F4A7C15) ^ words[valid, column]
-    ordered = np.sort(keys)
-    begins = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    longest = int(np.diff(np.append(begins, len(ordered))).argmax())
-    found = valid[keys == ordered[begins[longest]]]
-    found = found[(words[found] == words[found[0]]).all(axis=1)]
-    return len(found), found[:EXAMPLES]
 
 
 def _spread(where: Flags, values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:

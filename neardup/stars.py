@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ ROUND = 8192
 class Stars:
     """Who keeps whom."""
 
-    keeper: Rows
+    keeper: npt.NDArray[np.int32]
     """For each document the one that stays for it: itself, if it stays."""
     decided: Rows
     """The candidate pairs that were measured because they could decide something."""
@@ -33,8 +34,8 @@ class Stars:
 
 def stars(
     count: int,
-    left: Rows,
-    right: Rows,
+    left: npt.NDArray[Any],
+    right: npt.NDArray[Any],
     judge: Callable[[Rows], Flags],
     *,
     fixed: Flags | None = None,
@@ -48,7 +49,7 @@ def stars(
     >>> chain.keeper.tolist()
     [0, 0, 2]
     """
-    keeper = np.arange(count)
+    keeper = np.arange(count, dtype=np.int32)
     free = np.ones(count, dtype=bool)
     takeable = np.ones(count, dtype=bool) if fixed is None else ~fixed
     decided: list[int] = []

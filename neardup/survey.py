@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import _native
+from neardup.errors import LimitReached
 from neardup.features.image import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme, arrow_chunk
 from neardup.types import Batch, label
+
+# Documents are numbered in 32 bits with a sign.
+MOST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,11 +26,10 @@ class Documents:
     """The bookkeeping of a run: one row a document, in the order of the input, and no text."""
 
     ids: pa.LargeStringArray
-    lengths: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.uint32]
     """Characters of the text."""
     content: npt.NDArray[np.uint64]
-    """128 bits that identify the normalised text."""
-    informative: npt.NDArray[np.bool_]
+    """128 bits that identify the normalised text; 0 where there is no information in it."""
     files: list[str]
     file: npt.NDArray[np.int32]
     """Which of the files it stands in."""
@@ -40,14 +43,16 @@ class Documents:
         values: list[Any] = self.fields.column(name).to_pylist()
         return values
 
+    def without_content(self) -> Documents:
+        """The same when it is known which texts are equal."""
+        return replace(self, content=np.zeros((0, 2), np.uint64))
+
     def table(self) -> pa.Table:
-        """Everything as one Arrow table, for a checkpoint."""
+        """Everything as one Arrow table, for a checkpoint; it shares its memory."""
         columns = {
             "id": self.ids,
             "length": pa.array(self.lengths),
-            "content_low": pa.array(self.content[:, 0]),
-            "content_high": pa.array(self.content[:, 1]),
-            "informative": pa.array(self.informative),
+            "content": pa.Array.from_buffers(pa.binary(16), len(self), [None, pa.py_buffer(self.content)]),
             "file": pa.array(self.file),
         }
         table = pa.table(columns)
@@ -61,21 +66,80 @@ class Documents:
         files = json.loads((table.schema.metadata or {}).get(b"files", b"[]"))
         names = [name for name in table.column_names if name.startswith("field:")]
         fields = table.select(names).rename_columns([name.removeprefix("field:") for name in names])
-        low, high = (table.column(name).to_numpy() for name in ("content_low", "content_high"))
+        ids, lengths, content, file = (
+            _whole(table.column(name)) for name in ("id", "length", "content", "file")
+        )
+        words = np.frombuffer(content.buffers()[1] if len(content) else b"", np.uint64)
+        words = words.reshape(-1, 2)[content.offset : content.offset + len(content)]
         return cls(
-            ids=_whole(table.column("id")),
-            lengths=table.column("length").to_numpy(),
-            content=np.stack([low, high], axis=1) if len(low) else np.zeros((0, 2), np.uint64),
-            informative=table.column("informative").to_numpy(),
+            ids=ids.cast(pa.large_string()),
+            lengths=lengths.to_numpy(),
+            content=words,
             files=files,
-            file=table.column("file").to_numpy(),
+            file=file.to_numpy(),
             fields=fields.replace_schema_metadata(None),
         )
 
 
-def _whole(column: pa.ChunkedArray) -> pa.LargeStringArray:
-    column = column.cast(pa.large_string())
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.large_string())
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+class _Column:
+    """A growing array. It is moved, not copied, where the system can; a tenth is room to grow."""
+
+    def __init__(self, kind: type[np.generic], *shape: int) -> None:
+        self._data: npt.NDArray[Any] = np.zeros((0, *shape), kind)
+        self._count = 0
+
+    def add(self, values: npt.NDArray[Any]) -> None:
+        end = self._count + len(values)
+        if end > len(self._data):
+            self._resize(end + max(end // 10, 1 << 12))
+        self._data[self._count : end] = values
+        self._count = end
+
+    def whole(self) -> npt.NDArray[Any]:
+        """All values. As long as somebody holds them, they are copied before more are added."""
+        if len(self._data) != self._count:
+            self._resize(self._count)
+        found: npt.NDArray[Any] = self._data.view()
+        return found
+
+    def _resize(self, count: int) -> None:
+        try:
+            self._data.resize((count, *self._data.shape[1:]))
+        except ValueError:  # somebody holds it
+            data = np.zeros((count, *self._data.shape[1:]), self._data.dtype)
+            data[: self._count] = self._data[: self._count]
+            self._data = data
+
+
+class _Names:
+    """A growing array of strings."""
+
+    def __init__(self) -> None:
+        self._ends, self._bytes = _Column(np.int64), _Column(np.uint8)
+        self._size = 0
+        self._ends.add(np.zeros(1, np.int64))
+
+    def add(self, names: pa.LargeStringArray) -> None:
+        if not len(names):
+            return
+        _, ends, data = names.cast(pa.large_string()).buffers()
+        bounds = np.frombuffer(ends, np.int64)[names.offset : names.offset + len(names) + 1]
+        begin, end = int(bounds[0]), int(bounds[-1])
+        if data is not None:
+            self._bytes.add(np.frombuffer(data, np.uint8)[begin:end])
+        self._ends.add(bounds[1:] + (self._size - begin))
+        self._size += end - begin
+
+    def whole(self) -> pa.LargeStringArray:
+        ends, data = self._ends.whole(), self._bytes.whole()
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
 
 
 class Surveyor:
@@ -90,47 +154,55 @@ class Surveyor:
         begun: Documents | None = None,
     ) -> None:
         self.frequencies = frequencies
-        self._scheme, self._fields, self._threads = scheme, list(fields), threads
+        self._scheme, self._threads = scheme, threads
         self._files: dict[str, int] = {}
-        self._parts: list[tuple[Any, ...]] = []
+        self._ids = _Names()
+        self._lengths, self._content, self._file = (
+            _Column(np.uint32),
+            _Column(np.uint64, 2),
+            _Column(np.int32),
+        )
+        self._fields: dict[str, list[Any]] = {name: [] for name in fields}
         self.count = 0
         if begun is not None:
             self._files = {name: number for number, name in enumerate(begun.files)}
-            kept = [begun.fields.column(name).combine_chunks() for name in self._fields]
-            self._parts.append((begun.ids, begun.lengths, begun.content, begun.informative, begun.file, kept))
-            self.count = len(begun)
+            for name, parts in self._fields.items():
+                parts.append(begun.fields.column(name).combine_chunks())
+            self._add(begun.ids, begun.lengths, begun.content, begun.file)
 
     def add(self, batch: Batch) -> None:
         """Look at the documents of one batch."""
-        self.count += len(batch)
         if batch.pictures is not None:
             content, informative, lengths = _look(batch)
         else:
             content, informative, lengths = _native.survey(
                 self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
             )
+        content[~informative] = 0
         file = self._files.setdefault(batch.file, len(self._files))
-        fields = [] if batch.fields is None else [batch.fields.column(name) for name in self._fields]
-        self._parts.append(
-            (batch.ids, lengths, content, informative, np.full(len(batch), file, np.int32), fields)
-        )
+        if batch.fields is not None:
+            for name, parts in self._fields.items():
+                parts.append(batch.fields.column(name))
+        self._add(batch.ids, lengths, content, np.full(len(batch), file, np.int32))
 
-    def _columns(self) -> list[list[Any]]:
-        return [[part[at] for part in self._parts] for at in range(6)]
+    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any, file: Any) -> None:
+        self.count += len(ids)
+        if self.count > MOST:
+            raise LimitReached(f"more than {MOST:,} documents; deduplicate parts of them, then what stays")
+        self._ids.add(ids)
+        self._lengths.add(lengths)
+        self._content.add(content)
+        self._file.add(file)
 
     def documents(self) -> Documents:
         """All documents so far."""
-        ids, lengths, content, informative, file, fields = self._columns()
         return Documents(
-            ids=pa.concat_arrays([pa.array([], pa.large_string()), *ids]),
-            lengths=np.concatenate([np.zeros(0, np.int64), *lengths]),
-            content=np.concatenate([np.zeros((0, 2), np.uint64), *content]),
-            informative=np.concatenate([np.zeros(0, bool), *informative]),
+            ids=self._ids.whole(),
+            lengths=self._lengths.whole(),
+            content=self._content.whole(),
             files=list(self._files),
-            file=np.concatenate([np.zeros(0, np.int32), *file]),
-            fields=pa.table(
-                {name: _field([part[at] for part in fields]) for at, name in enumerate(self._fields)}
-            ),
+            file=self._file.whole(),
+            fields=pa.table({name: _field(parts) for name, parts in self._fields.items()}),
         )
 
 

@@ -8,7 +8,7 @@ ten-thousandths, rounded down.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -163,7 +163,7 @@ class Verifier:
         self._measure, self._threads, self._documents = measure, threads, documents
         self._native = _native.Verifier(measuring_scheme().recipe, frequencies, documents, spill, memory)
 
-    def add(self, numbers: Rows, texts: pa.LargeStringArray) -> None:
+    def add(self, numbers: npt.NDArray[Any], texts: pa.LargeStringArray) -> None:
         """Set aside texts; *numbers* says whose they are, -1 where one is not wanted."""
         self._native.add(np.ascontiguousarray(numbers, dtype=np.int64), arrow_chunk(texts))
 

@@ -4,6 +4,7 @@ mod hamming;
 mod index;
 mod interrupt;
 mod jsonl;
+mod order;
 mod picture;
 mod stream;
 mod survey;
@@ -20,12 +21,20 @@ pyo3::import_exception!(neardup.errors, InvalidType);
 pyo3::import_exception!(neardup.errors, InvalidValue);
 pyo3::import_exception!(neardup.errors, LimitReached);
 
+/// Give memory that was freed back to the system.
+#[pyfunction]
+fn give_back() {
+    crate::memory::give_back();
+}
+
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(give_back, module)?)?;
     hamming::register(module)?;
     index::register(module)?;
     jsonl::register(module)?;
+    order::register(module)?;
     picture::register(module)?;
     stream::register(module)?;
     survey::register(module)?;

@@ -40,6 +40,7 @@ mod mix;
 mod nearest;
 mod neighbours;
 mod normalize;
+mod order;
 mod parallel;
 mod picture;
 mod plan;

@@ -52,7 +52,7 @@ CALLS_NATIVE = {
     "pairs",
     "index",
 }
-CALLS_NATIVE |= {"sources", "verify", "clusters", "pipeline", "runs", "pictures"}
+CALLS_NATIVE |= {"sources", "verify", "clusters", "keep", "pipeline", "runs", "pictures"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

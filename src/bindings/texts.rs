@@ -58,9 +58,9 @@ impl<'a> Texts<'a> {
     /// kept by the caller and whose memory nobody writes.
     pub unsafe fn from_arrow(chunk: &ArrowChunk) -> PyResult<Texts<'a>> {
         let mut items = Vec::with_capacity(chunk.length);
-        for row in chunk.offset..chunk.offset + chunk.length {
-            // SAFETY: the caller vouches for the buffers; rows are within the array.
-            items.push(unsafe { chunk.row(row) }?.map(Text::Unchecked));
+        for at in 0..chunk.length {
+            // SAFETY: the caller vouches for the buffers; items are within the array.
+            items.push(unsafe { chunk.item(at) }?.map(Text::Unchecked));
         }
         Ok(Texts::new(items))
     }
@@ -139,7 +139,20 @@ impl ArrowChunk {
         Ok(())
     }
 
-    /// The bytes of a row, or None for a null.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The bytes of an item, or None for a null.
+    ///
+    /// # Safety
+    /// As for `Texts::from_arrow`; `check` was called and *at* is below the length.
+    pub unsafe fn item<'a>(&self, at: usize) -> PyResult<Option<&'a [u8]>> {
+        // SAFETY: as above.
+        unsafe { self.row(self.offset + at) }
+    }
+
+    /// The bytes of a row of the buffers, or None for a null.
     ///
     /// # Safety
     /// As for `Texts::from_arrow`; `check` was called and *row* is below offset + length.

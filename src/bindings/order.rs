@@ -1,0 +1,92 @@
+//! Documents in order, and one of each text.
+
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use super::InvalidValue;
+use super::texts::ArrowChunk;
+use crate::order::{self, Key};
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(ordered, module)?)?;
+    module.add_function(wrap_pyfunction!(one_of_each, module)?)?;
+    module.add_function(wrap_pyfunction!(most_alike, module)?)
+}
+
+/// The places of *rows* in the order of their *keys* (numbers of all rows, and whether the highest comes first),
+/// and where those are equal in that of their ids. The caller keeps the Arrow array.
+#[pyfunction]
+fn ordered<'py>(
+    py: Python<'py>,
+    ids: ArrowChunk,
+    rows: Option<PyReadonlyArray1<'py, i32>>,
+    keys: Vec<(PyReadonlyArray1<'py, u32>, bool)>,
+) -> PyResult<Bound<'py, PyArray1<i32>>> {
+    ids.check()?;
+    let rows = rows.as_ref().map(|rows| rows.as_slice()).transpose()?;
+    let keys = keys
+        .iter()
+        .map(|(numbers, highest)| Ok(Key { numbers: numbers.as_slice()?, highest: *highest }))
+        .collect::<PyResult<Vec<_>>>()?;
+    let count = rows.map_or(ids.len(), <[i32]>::len);
+    let known = |row: &i32| usize::try_from(*row).is_ok_and(|row| row < ids.len());
+    if i32::try_from(count).is_err()
+        || keys.iter().any(|key| key.numbers.len() != ids.len())
+        || !rows.is_none_or(|rows| rows.iter().all(known))
+    {
+        return Err(InvalidValue::new_err("rows must be known ones, and every id have its keys"));
+    }
+    let found = py.detach(|| {
+        // SAFETY: the Python side passes the buffers of an Arrow array that it holds, whose memory is immutable.
+        let id = |row: usize| unsafe { ids.item(row) }.ok().flatten().unwrap_or_default();
+        order::order(rows, count, &keys, id)
+    });
+    Ok(signed(found).into_pyarray(py))
+}
+
+type Texts<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>);
+
+/// The document that stands for each text, the text of each document (-1: none), and for each text the first
+/// that is equal but for its code (only with *codes*).
+#[pyfunction]
+fn one_of_each<'py>(
+    py: Python<'py>,
+    content: PyReadonlyArray2<'py, u64>,
+    codes: Option<PyReadonlyArray1<'py, u32>>,
+    order: PyReadonlyArray1<'py, i32>,
+) -> PyResult<Texts<'py>> {
+    let width = content.shape()[1];
+    let (rows, rest) = content.as_slice()?.as_chunks::<2>();
+    let codes = codes.as_ref().map(|codes| codes.as_slice()).transpose()?;
+    let order: Vec<u32> = order.as_slice()?.iter().map(|row| *row as u32).collect();
+    let known = order.iter().all(|row| (*row as usize) < rows.len());
+    if width != 2 || !rest.is_empty() || !known || codes.is_some_and(|codes| codes.len() != rows.len()) {
+        return Err(InvalidValue::new_err("content must have two words a row, and the order known rows"));
+    }
+    let found = py.detach(|| order::one_of_each(rows, codes, &order));
+    Ok((
+        signed(found.document).into_pyarray(py),
+        found.of_document.into_pyarray(py),
+        signed(found.twin).into_pyarray(py),
+    ))
+}
+
+/// The valid rows that hold the most frequent value.
+#[pyfunction]
+fn most_alike<'py>(
+    py: Python<'py>,
+    words: PyReadonlyArray2<'py, u64>,
+    valid: PyReadonlyArray1<'py, bool>,
+) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let width = words.shape()[1];
+    let (words, valid) = (words.as_slice()?, valid.as_slice()?);
+    if width == 0 || words.len() != width * valid.len() {
+        return Err(InvalidValue::new_err("one flag for each row of words is needed"));
+    }
+    Ok(py.detach(|| order::most_alike(words, width, valid)).into_pyarray(py))
+}
+
+/// Rows, of which there are fewer than 2^31, as numpy likes to index with them.
+fn signed(rows: Vec<u32>) -> Vec<i32> {
+    rows.into_iter().map(|row| row as i32).collect()
+}

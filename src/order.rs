@@ -1,0 +1,172 @@
+//! Orders of documents, one document of each text, and the commonest fingerprint, in few bytes a document.
+
+use std::cmp::Ordering;
+
+/// What items are ordered by: a number for each.
+pub struct Key<'a> {
+    pub numbers: &'a [u32],
+    /// Whether the highest comes first.
+    pub highest: bool,
+}
+
+impl Key<'_> {
+    /// The number of a row, as one of which the lowest comes first.
+    fn of(&self, row: usize) -> u32 {
+        if self.highest { !self.numbers[row] } else { self.numbers[row] }
+    }
+}
+
+/// Rows in the order of their keys, and where those are equal in that of their names: the places in *rows*,
+/// or without it the rows themselves.
+pub fn order<'a>(rows: Option<&[i32]>, count: usize, keys: &[Key<'_>], name: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
+    let row = |at: usize| rows.map_or(at, |rows| rows[at] as usize);
+    // The first key stands beside its item: most comparisons need no more.
+    let first = |at: usize| keys.first().map_or(0, |key| key.of(row(at)));
+    let mut items: Vec<u64> = (0..count).map(|at| beside(first(at), at)).collect();
+    items.sort_unstable_by(|one, other| {
+        one.cmp_upper(other).then_with(|| {
+            let (one, other) = (item(*one), item(*other));
+            let (left, right) = (row(one), row(other));
+            let unequal = keys.iter().skip(1).map(|key| key.of(left).cmp(&key.of(right))).find(|found| found.is_ne());
+            unequal.unwrap_or_else(|| name(left).cmp(name(right)).then(one.cmp(&other)))
+        })
+    });
+    items.into_iter().map(|packed| packed as u32).collect()
+}
+
+/// One document for each text.
+pub struct Texts {
+    /// The document of each text, in keep order.
+    pub document: Vec<u32>,
+    /// The text of each document, -1 for none.
+    pub of_document: Vec<i32>,
+    /// For each text the first that is equal to it but for its code.
+    pub twin: Vec<u32>,
+}
+
+/// Of documents with the same 128 bits of content and the same code, the first in *order* stands for all.
+/// A content of 0 is none.
+pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -> Texts {
+    let row = |packed: u64| order[item(packed)] as usize;
+    let text = |row: usize| (content[row], codes.map_or(0, |codes| codes[row]));
+    let mut items: Vec<u64> = (0..order.len())
+        .filter(|place| content[order[*place] as usize] != [0, 0])
+        .map(|place| beside((content[order[place] as usize][0] >> 32) as u32, place))
+        .collect();
+    items.sort_unstable_by(|one, other| {
+        one.cmp_upper(other).then_with(|| text(row(*one)).cmp(&text(row(*other)))).then(one.cmp(other))
+    });
+    // First by the document that stands for each, then by the number of that one.
+    let mut of_document = vec![-1i32; content.len()];
+    let mut twin_of = if codes.is_some() { vec![0u32; content.len()] } else { Vec::new() };
+    let (mut first, mut same) = (0, 0);
+    for (at, packed) in items.iter().enumerate() {
+        let row = row(*packed);
+        if at == 0 || text(row) != text(first) {
+            if at == 0 || content[row] != content[first] {
+                same = row;
+            }
+            first = row;
+            if let Some(twin) = twin_of.get_mut(row) {
+                *twin = same as u32;
+            }
+        }
+        of_document[row] = first as i32;
+    }
+    drop(items);
+    let document: Vec<u32> = order.iter().copied().filter(|row| of_document[*row as usize] == *row as i32).collect();
+    let mut number = vec![0u32; content.len()];
+    for (at, row) in document.iter().enumerate() {
+        number[*row as usize] = at as u32;
+    }
+    for text in &mut of_document {
+        if let Some(number) = usize::try_from(*text).ok().map(|row| number[row]) {
+            *text = number as i32;
+        }
+    }
+    let twin_at = |row: &u32| twin_of.get(*row as usize).map(|twin| number[*twin as usize]);
+    let twin = document.iter().map_while(twin_at).collect();
+    Texts { document, of_document, twin }
+}
+
+/// How many of the *valid* rows of *width* words are equal to the most frequent one, and which those are.
+pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Vec<u32> {
+    let row = |at: usize| &words[at * width..][..width];
+    let key = |at: usize| row(at)[1..].iter().fold(row(at)[0], |key, word| key.wrapping_mul(SPREAD) ^ word);
+    let rows = || (0..valid.len()).filter(|at| valid[*at]);
+    let mut keys: Vec<u64> = rows().map(key).collect();
+    keys.sort_unstable();
+    // Of equally frequent ones the first.
+    let mut most: &[u64] = &[];
+    for run in keys.chunk_by(|one, other| one == other) {
+        most = if run.len() > most.len() { run } else { most };
+    }
+    let Some(wanted) = most.first().copied() else { return Vec::new() };
+    let mut found: Vec<u32> = rows().filter(|at| key(*at) == wanted).map(|at| at as u32).collect();
+    let first = found[0] as usize;
+    found.retain(|at| row(*at as usize) == row(first));
+    found
+}
+
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// An item of 32 bits, with 32 bits of its key above it.
+fn beside(key: u32, item: usize) -> u64 {
+    u64::from(key) << 32 | item as u64
+}
+
+fn item(packed: u64) -> usize {
+    packed as u32 as usize
+}
+
+trait Upper {
+    fn cmp_upper(&self, other: &Self) -> Ordering;
+}
+
+impl Upper for u64 {
+    fn cmp_upper(&self, other: &u64) -> Ordering {
+        (self >> 32).cmp(&(other >> 32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_decide_in_turn_and_then_names() {
+        let names: [&[u8]; 5] = [b"e", b"b", b"c", b"a", b"d"];
+        let key = |numbers, highest| Key { numbers, highest };
+        let keys = [key(&[1, 0, 1, 1, 1], false), key(&[7, 9, 7, 7, 2], false)];
+        assert_eq!(order(None, 5, &keys, |row| names[row]), [1, 4, 3, 2, 0]);
+        assert_eq!(order(None, 5, &[key(&[7, 9, 7, 7, 2], true)], |row| names[row]), [1, 3, 2, 0, 4]);
+        assert_eq!(order(None, 5, &[], |row| names[row]), [3, 1, 2, 4, 0]);
+        assert_eq!(order(Some(&[4, 0, 3]), 3, &keys, |row| names[row]), [0, 2, 1]);
+    }
+
+    #[test]
+    fn the_first_in_the_order_stands_for_its_text() {
+        let content = [[1, 1], [2, 5], [1, 1], [0, 0], [2, 5], [1, 2]];
+        let found = one_of_each(&content, None, &[4, 2, 3, 5, 0, 1]);
+        assert_eq!(found.document, [4, 2, 5]);
+        assert_eq!(found.of_document, [1, 0, 1, -1, 0, 2]);
+        assert!(found.twin.is_empty());
+    }
+
+    #[test]
+    fn documents_of_two_codes_are_two_texts() {
+        let content = [[1, 1], [1, 1], [1, 1], [9, 9]];
+        let found = one_of_each(&content, Some(&[0, 1, 0, 1]), &[3, 2, 1, 0]);
+        assert_eq!(found.document, [3, 2, 1]);
+        assert_eq!(found.of_document, [1, 2, 1, 0]);
+        assert_eq!((found.twin[0], found.twin[1] == found.twin[2]), (0, true));
+    }
+
+    #[test]
+    fn the_commonest_row_is_found_among_valid_ones() {
+        let words = [5, 1, 5, 2, 5, 2, 5, 2, 5, 1];
+        assert_eq!(most_alike(&words, 2, &[true; 5]), [1, 2, 3]);
+        assert_eq!(most_alike(&words, 2, &[true, false, false, true, true]), [0, 4]);
+        assert!(most_alike(&words, 2, &[false; 5]).is_empty());
+    }
+}
