@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::thread::{self, JoinHandle};
 
 pub struct TextStore {
     /// Where each text begins, and where the last one ends.
@@ -10,14 +11,16 @@ pub struct TextStore {
     limit: usize,
     file: Option<File>,
     path: std::path::PathBuf,
-    /// Bytes that are in the file; the rest is in memory.
+    /// Bytes that are in the file, or on the way there; the rest is in memory.
     written: u64,
+    /// Who writes the last of them, and gives back the memory.
+    writer: Option<JoinHandle<io::Result<Vec<u8>>>>,
 }
 
 impl TextStore {
     /// Keep at most about *limit* bytes in memory; the rest goes to a new file at *path*.
     pub fn new(path: std::path::PathBuf, limit: usize) -> TextStore {
-        TextStore { offsets: vec![0], memory: Vec::new(), limit, file: None, path, written: 0 }
+        TextStore { offsets: vec![0], memory: Vec::new(), limit, file: None, path, written: 0, writer: None }
     }
 
     pub fn len(&self) -> usize {
@@ -27,18 +30,39 @@ impl TextStore {
     pub fn push(&mut self, text: &str) -> io::Result<()> {
         self.memory.extend_from_slice(text.as_bytes());
         self.offsets.push(self.written + self.memory.len() as u64);
-        if self.memory.len() > self.limit {
-            if self.file.is_none() {
-                let mut options = File::options();
-                self.file = Some(options.read(true).write(true).create_new(true).open(&self.path)?);
-            }
-            if let Some(file) = &mut self.file {
-                file.write_all(&self.memory)?;
-            }
-            self.written += self.memory.len() as u64;
-            self.memory.clear();
+        if self.memory.len() > self.limit / 2 {
+            self.write()?;
         }
         Ok(())
+    }
+
+    /// Begin to write what is in memory, while more comes.
+    fn write(&mut self) -> io::Result<()> {
+        let room = self.finish()?;
+        let mut file = match &self.file {
+            Some(file) => file.try_clone()?,
+            None => {
+                let mut options = File::options();
+                let file = options.read(true).write(true).create_new(true).open(&self.path)?;
+                self.file.insert(file).try_clone()?
+            }
+        };
+        let mut texts = std::mem::replace(&mut self.memory, room);
+        self.written += texts.len() as u64;
+        self.writer = Some(thread::spawn(move || {
+            file.write_all(&texts)?;
+            texts.clear();
+            Ok(texts)
+        }));
+        Ok(())
+    }
+
+    /// Wait until all that was begun is written; an empty vector, with room if something was.
+    pub fn finish(&mut self) -> io::Result<Vec<u8>> {
+        match self.writer.take() {
+            Some(writer) => writer.join().unwrap_or_else(|_| Err(io::Error::other("the writer of texts failed"))),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// The bytes of the text with that number.
@@ -46,7 +70,7 @@ impl TextStore {
         (self.offsets[number + 1] - self.offsets[number]) as usize
     }
 
-    /// The text with that number.
+    /// The text with that number, after `finish`.
     pub fn get(&self, number: usize) -> io::Result<String> {
         let (start, end) = (self.offsets[number], self.offsets[number + 1]);
         let mut bytes = vec![0; (end - start) as usize];
@@ -90,6 +114,7 @@ mod tests {
         for text in texts {
             store.push(text).unwrap();
         }
+        store.finish().unwrap();
         for (number, text) in texts.iter().enumerate() {
             assert_eq!(store.get(number).unwrap(), *text);
         }

@@ -42,7 +42,7 @@ def write(path: Path, count: int, size: int) -> Path:
 # Peak growth for one document, with its id, its fingerprint and what the sorts of the last stages need
 # for a moment. What is kept of a document from stage to stage is under 64 bytes beside id and fingerprint;
 # the temporaries are not there yet.
-LIMIT = 500
+LIMIT = 200
 
 
 def test_a_document_costs_its_bookkeeping_and_not_its_text(tmp_path: Path) -> None:

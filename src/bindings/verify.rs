@@ -211,7 +211,8 @@ impl Verifier {
     }
 
     /// The text of a document, as it was set aside.
-    fn text(&self, document: usize) -> PyResult<String> {
+    fn text(&mut self, document: usize) -> PyResult<String> {
+        self.texts.finish().map_err(os_error)?;
         match self.slots.get(document) {
             Some(slot) if *slot != NONE => self.texts.get(*slot as usize).map_err(os_error),
             _ => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
@@ -361,6 +362,7 @@ impl Verifier {
 
     /// Have the profiles of all *needed* documents at hand.
     fn prepare(&mut self, py: Python<'_>, needed: &[u32], threads: Option<usize>) -> PyResult<()> {
+        self.texts.finish().map_err(os_error)?;
         let missing = self.profiles.missing(needed);
         let recipe = &self.recipe.get().0;
         let (texts, slots, frequencies) = (&self.texts, &self.slots, self.frequencies.as_deref());
