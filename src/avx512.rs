@@ -75,10 +75,15 @@ impl Avx512 {
         unsafe { hash::words(hashes, step, out) }
     }
 
-    /// Call *each* with the class of every key, one after the other.
-    pub fn classes(self, buckets: &[Bucket], keys: impl Iterator<Item = u64> + Clone, each: impl FnMut(usize)) {
+    /// Call *each* with the bucket and the place of every key, one after the other; None for one not there.
+    pub fn find(
+        self,
+        buckets: &[Bucket],
+        keys: impl Iterator<Item = u64> + Clone,
+        each: impl FnMut(Option<(&Bucket, usize)>),
+    ) {
         // SAFETY: as in `count`.
-        unsafe { lookup::classes(buckets, keys, each) }
+        unsafe { lookup::find(buckets, keys, each) }
     }
 
     /// Append *base* plus the offsets of the bytes of *text* that are spaces.

@@ -451,14 +451,22 @@ impl Frozen {
         if let Lookup::Exact(table) = &self.lookup
             && let Some(cpu) = Avx512::in_force()
         {
-            return cpu.classes(&table.buckets, hashes.map(key_of), |class| out.push(DISCOUNT[class]));
+            let weight = |(bucket, place): (&Bucket, usize)| DISCOUNT[bucket.class(place)];
+            return cpu.find(&table.buckets, hashes.map(key_of), |found| out.push(found.map_or(0, weight)));
         }
         self.ahead(hashes, |hash| out.push(self.weight(hash)));
     }
 
-    /// Call *found* with each feature and in how many documents it was seen, as `get` says.
-    pub fn each(&self, hashes: impl Iterator<Item = u64> + Clone, mut found: impl FnMut(u64, u32)) {
-        self.ahead(hashes, |hash| found(hash, self.get(hash)));
+    /// Append in how many documents each feature was seen, as `get` says.
+    pub fn counts(&self, hashes: impl Iterator<Item = u64> + Clone, out: &mut Vec<u32>) {
+        #[cfg(target_arch = "x86_64")]
+        if let Lookup::Exact(table) = &self.lookup
+            && let Some(cpu) = Avx512::in_force()
+        {
+            let count = |(bucket, place): (&Bucket, usize)| bucket.counts[place];
+            return cpu.find(&table.buckets, hashes.map(key_of), |found| out.push(found.map_or(0, count)));
+        }
+        self.ahead(hashes, |hash| out.push(self.get(hash)));
     }
 
     /// Call *use_it* with each feature, for whose place in memory was asked before.
@@ -503,7 +511,11 @@ impl Frozen {
 /// How often *frequency* is twice the knee: 0 below it.
 #[inline(always)]
 pub fn doublings(frequency: u32, knee: u32) -> usize {
-    (frequency / knee).checked_ilog2().unwrap_or(0) as usize
+    if frequency < knee {
+        return 0;
+    }
+    let more = frequency.ilog2() - knee.ilog2();
+    (more - u32::from(u64::from(knee) << more > u64::from(frequency))) as usize
 }
 
 #[cfg(test)]
@@ -521,6 +533,17 @@ mod tests {
 
     fn corpus() -> Vec<Vec<u64>> {
         (0..300u64).map(|n| (0..n % 40).map(|k| mix::finish(n % (k + 2) + k * 1000)).collect()).collect()
+    }
+
+    #[test]
+    fn doublings_are_the_logarithm_of_the_quotient() {
+        for knee in [16, 17, 31, 32, 100, 1000, u32::MAX / 2, u32::MAX] {
+            let near = (0..32).flat_map(|bit| [knee.checked_shl(bit), 1u32.checked_shl(bit)]).flatten();
+            for frequency in near.flat_map(|value| [value.saturating_sub(1), value, value.saturating_add(1)]) {
+                let expected = (frequency / knee).checked_ilog2().unwrap_or(0) as usize;
+                assert_eq!(doublings(frequency, knee), expected, "{frequency} of {knee}");
+            }
+        }
     }
 
     #[test]

@@ -82,36 +82,39 @@ pub struct Profile {
 
 impl Profile {
     /// The profile of a text. *frequencies* count the features of every document that it is compared with.
-    pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, scratch: &mut Scratch) -> Profile {
+    pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, bench: &mut Bench) -> Profile {
         let mut profile = Profile::default();
-        let (normalized, counted) = recipe.counted(text, scratch);
+        let (normalized, counted) = recipe.counted(text, &mut bench.scratch);
         profile.read_tokens(normalized);
         profile.all = counted.len() as u64;
-        let mut features = Vec::with_capacity(counted.len());
-        if let Some(table) = frequencies {
-            let class = |count| match count {
-                count if count <= table.knee() => RARE,
-                count => SHARED + doublings(count, table.knee()).min(200) as u8,
-            };
-            let mut occurrences = counted.iter().map(|feature| feature.occurrences);
-            table.each(counted.iter().map(|feature| feature.hash), |hash, count| {
-                let feature = Feature::new(hash, occurrences.next().unwrap_or(0), class(count));
-                if count > 1 {
-                    features.push(feature);
-                } else {
-                    profile.plain += feature.weight() * feature.weight();
-                }
-            });
-        } else {
-            features.extend(counted.iter().map(|feature| Feature::new(feature.hash, feature.occurrences, RARE)));
+        let (counts, features) = (&mut bench.counts, &mut bench.features);
+        counts.clear();
+        let knee = match frequencies {
+            Some(table) => {
+                table.counts(counted.iter().map(|feature| feature.hash), counts);
+                table.knee()
+            }
+            None => {
+                counts.resize(counted.len(), 2);
+                u32::MAX
+            }
+        };
+        // Whether others have a feature cannot be foretold, so no branch depends on it.
+        features.resize(counted.len().max(features.len()), Feature(0));
+        let mut shared = 0;
+        for (feature, count) in counted.iter().zip(counts.iter().copied()) {
+            let class = u8::from(count > knee) * (SHARED + doublings(count, knee).min(200) as u8);
+            let feature = Feature::new(feature.hash, feature.occurrences, class);
+            profile.plain += feature.weight() * feature.weight();
+            features[shared] = feature;
+            shared += usize::from(count > 1);
         }
-        profile.features = sorted(&features);
+        profile.features = sorted(&features[..shared], &mut bench.ends);
         for feature in &profile.features {
             let weight = feature.weight();
             let common = weight * feature.common_weight();
-            profile.plain += weight * weight;
             profile.common += common * common;
-            profile.rare += if feature.is_rare() { weight * weight } else { 0 };
+            profile.rare += weight * weight * u64::from(feature.is_rare());
         }
         profile
     }
@@ -119,6 +122,7 @@ impl Profile {
     /// Read the tokens of a normalised text that has padding behind it.
     fn read_tokens(&mut self, padded: &[u8]) {
         let mut run: Vec<&str> = Vec::new();
+        self.tokens.reserve(padded.len() / 5);
         let text = std::str::from_utf8(&padded[..padded.len() - mix::PADDING]).unwrap_or_default();
         for_each_token(text, |token| {
             let start = token.as_ptr() as usize - text.as_ptr() as usize;
@@ -155,17 +159,27 @@ impl Profile {
     }
 }
 
-/// Features in ascending order. Their hashes are spread evenly: each is put where its first bits say,
-/// and what meets there is sorted; mostly that is one, or two.
-fn sorted(features: &[Feature]) -> Vec<Feature> {
+/// Where profiles are made, one after the other.
+#[derive(Default)]
+pub struct Bench {
+    scratch: Scratch,
+    counts: Vec<u32>,
+    features: Vec<Feature>,
+    ends: Vec<u32>,
+}
+
+/// Features in ascending order. Their hashes are spread evenly: each is put where its first bits say, which is
+/// nearly where it belongs, and the few that are not in order move on.
+fn sorted(features: &[Feature], ends: &mut Vec<u32>) -> Vec<Feature> {
     let bits = features.len().max(2).ilog2() + 1;
     let part = |feature: Feature| (feature.0 >> (u64::BITS - bits)) as usize;
-    let mut ends = vec![0u32; 1 << bits];
+    ends.clear();
+    ends.resize(1 << bits, 0);
     for feature in features {
         ends[part(*feature)] += 1;
     }
     let mut sum = 0;
-    for end in &mut ends {
+    for end in ends.iter_mut() {
         sum += std::mem::replace(end, sum);
     }
     let mut found = vec![Feature(0); features.len()];
@@ -174,21 +188,26 @@ fn sorted(features: &[Feature]) -> Vec<Feature> {
         found[*end as usize] = *feature;
         *end += 1;
     }
-    let mut begin = 0;
-    for end in ends {
-        let end = end as usize;
-        match end - begin {
-            0 | 1 => {}
-            2 => {
-                let (one, two) = (found[begin], found[begin + 1]);
-                (found[begin], found[begin + 1]) = (one.min(two), one.max(two));
-            }
-            _ => found[begin..end].sort_unstable(),
+    let mut moves = 0;
+    for at in 1..found.len() {
+        let feature = found[at];
+        let mut place = at;
+        while place > 0 && found[place - 1] > feature {
+            found[place] = found[place - 1];
+            place -= 1;
         }
-        begin = end;
+        found[place] = feature;
+        moves += at - place;
+        if moves > CROWDED * found.len() {
+            found.sort_unstable();
+            break;
+        }
     }
     found
 }
+
+/// More moves than this for each feature, and they are not spread evenly.
+const CROWDED: usize = 4;
 
 /// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order.
 fn for_each_token<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
@@ -251,9 +270,9 @@ mod tests {
             empty: Empty::None,
             frequencies: None,
         };
-        let mut scratch = Scratch::default();
+        let mut bench = Bench::default();
         for (text, tokens) in [("One two, 3!", 3), ("one 漢字 two", 4), ("漢字", 2), ("é 12 34", 3)] {
-            assert_eq!(Profile::of(text, &recipe, None, &mut scratch).tokens.len(), tokens, "{text}");
+            assert_eq!(Profile::of(text, &recipe, None, &mut bench).tokens.len(), tokens, "{text}");
         }
     }
 
@@ -263,8 +282,8 @@ mod tests {
             let features: Vec<_> = (0..500u64).map(|at| Feature(mix::finish(at) >> shift)).collect();
             let mut expected = features.clone();
             expected.sort_unstable();
-            assert_eq!(sorted(&features), expected);
+            assert_eq!(sorted(&features, &mut Vec::new()), expected);
         }
-        assert!(sorted(&[]).is_empty());
+        assert!(sorted(&[], &mut Vec::new()).is_empty());
     }
 }

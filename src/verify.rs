@@ -320,6 +320,34 @@ fn for_each_held(keys: &[u64], features: &[Feature], mut found: impl FnMut(usize
     for_each_equal(keys, features, |key| key, |at, _| found(at));
 }
 
+/// Hashes that were met, in an open table that is at most half full. 0 marks a free place: it is never held.
+struct Set(Vec<u64>);
+
+impl Set {
+    fn with_room(count: usize) -> Set {
+        Set(vec![0; (count * 2).next_power_of_two().max(2)])
+    }
+
+    /// Where the hash is, or would be.
+    fn place(&self, hash: u64) -> usize {
+        let mask = self.0.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.0[at] != hash && self.0[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn insert(&mut self, hash: u64) {
+        let at = self.place(hash);
+        self.0[at] = hash;
+    }
+
+    fn holds(&self, hash: u64) -> bool {
+        hash != 0 && self.0[self.place(hash)] == hash
+    }
+}
+
 /// The words of a text that stand in no pair of neighbouring words that the other text has.
 struct Gaps {
     words: u64,
@@ -330,11 +358,11 @@ struct Gaps {
 impl Gaps {
     fn of(own: &[u64], other: &[u64]) -> Gaps {
         let pair = |two: &[u64]| crate::mix::finish(two[0] ^ two[1].rotate_left(32));
-        let mut known: Vec<u64> = other.windows(2).map(pair).collect();
-        known.sort_unstable();
+        let mut known = Set::with_room(other.len());
+        other.windows(2).for_each(|two| known.insert(pair(two)));
         let mut covered = vec![false; own.len()];
         for (at, two) in own.windows(2).enumerate() {
-            if known.binary_search(&pair(two)).is_ok() {
+            if known.holds(pair(two)) {
                 covered[at] = true;
                 covered[at + 1] = true;
             }

@@ -2,12 +2,16 @@
 
 use std::arch::x86_64::*;
 
-use crate::frequencies::{AHEAD, Bucket, SLOTS, UNWEIGHED, home};
+use crate::frequencies::{AHEAD, Bucket, SLOTS, home};
 use crate::simd;
 
-/// Call *each* with the class of every key, one after the other; `UNWEIGHED` for one that is not there.
+/// Call *each* with the bucket and the place of every key, one after the other; None for one that is not there.
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
-pub fn classes(buckets: &[Bucket], keys: impl Iterator<Item = u64> + Clone, mut each: impl FnMut(usize)) {
+pub fn find(
+    buckets: &[Bucket],
+    keys: impl Iterator<Item = u64> + Clone,
+    mut each: impl FnMut(Option<(&Bucket, usize)>),
+) {
     const PLACES: u8 = (1 << SLOTS) - 1;
     let mut ahead = keys.clone().skip(AHEAD);
     for key in keys {
@@ -21,10 +25,10 @@ pub fn classes(buckets: &[Bucket], keys: impl Iterator<Item = u64> + Clone, mut 
             let words = unsafe { _mm512_loadu_si512(std::ptr::from_ref(bucket).cast()) };
             let places = _mm512_cmpeq_epi64_mask(words, _mm512_set1_epi64(key as i64)) & PLACES;
             if places != 0 {
-                break bucket.class(places.trailing_zeros() as usize);
+                break Some((bucket, places.trailing_zeros() as usize));
             }
             if !bucket.overflows() {
-                break UNWEIGHED;
+                break None;
             }
             at = (at + 1) % buckets.len();
         });

@@ -16,8 +16,7 @@ use crate::frequencies::Frozen;
 use crate::memory::give_back;
 use crate::neighbours::{Neighbours, walk};
 use crate::parallel;
-use crate::profile::Profile;
-use crate::recipe::Scratch;
+use crate::profile::{Bench, Profile};
 use crate::texts::TextStore;
 use crate::verify::{Measures, Reason, Rivals, Rule, contest, judge, measure};
 
@@ -373,12 +372,12 @@ impl Verifier {
                 pieces,
                 parallel::thread_count(threads),
                 cancel,
-                Scratch::default,
-                |scratch, (numbers, made)| {
+                Bench::default,
+                |bench, (numbers, made)| {
                     for (number, profile) in numbers.iter().zip(made) {
                         let slot = slots[*number as usize];
                         let text = if slot == NONE { Ok(String::new()) } else { texts.get(slot as usize) };
-                        *profile = Some(text.map(|text| Profile::of(&text, recipe, frequencies, scratch)));
+                        *profile = Some(text.map(|text| Profile::of(&text, recipe, frequencies, bench)));
                     }
                 },
             );
