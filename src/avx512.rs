@@ -5,6 +5,7 @@
 mod hash;
 mod lookup;
 mod md5;
+mod merge;
 mod normalize;
 mod offsets;
 mod votes;
@@ -13,6 +14,7 @@ use crate::bytes::{Rules, Tables};
 use crate::frequencies::Bucket;
 use crate::md5::LANES;
 use crate::simd::{self, Level};
+use crate::verify::MATCHES;
 
 pub use normalize::State;
 
@@ -84,6 +86,19 @@ impl Avx512 {
     ) {
         // SAFETY: as in `count`.
         unsafe { lookup::find(buckets, keys, each) }
+    }
+
+    /// The places of equal values of two sorted lists, as `merge::equal` says.
+    pub fn equal(
+        self,
+        left: &[u64],
+        right: &[u64],
+        other: usize,
+        mask: u64,
+        out: &mut [(u32, u32); MATCHES],
+    ) -> (usize, usize) {
+        // SAFETY: as in `count`.
+        unsafe { merge::equal(left, right, other, mask, out) }
     }
 
     /// Append *base* plus the offsets of the bytes of *text* that are spaces.

@@ -26,17 +26,33 @@ const SHARED: u8 = 1;
 
 /// A feature in one word: 48 bits of its hash, then its weight, then how common it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct Feature(u64);
+
+/// The bits of a feature that say which one it is.
+pub const KEY: u64 = !0xffff;
 
 impl Feature {
     fn new(hash: u64, occurrences: u32, class: u8) -> Feature {
         let weight = u32::BITS - occurrences.leading_zeros();
-        Feature(hash & !0xffff | u64::from(weight) << 8 | u64::from(class))
+        Feature(hash & KEY | u64::from(weight) << 8 | u64::from(class))
     }
 
     #[inline(always)]
     pub fn key(self) -> u64 {
         self.0 >> 16
+    }
+
+    /// A feature of that hash, which occurs once.
+    #[cfg(test)]
+    pub fn test(hash: u64, class: u8) -> Feature {
+        Feature::new(hash, 1, class)
+    }
+
+    /// Features as they are.
+    pub fn words(features: &[Feature]) -> &[u64] {
+        // SAFETY: a feature is a word and nothing else.
+        unsafe { std::slice::from_raw_parts(features.as_ptr().cast(), features.len()) }
     }
 
     /// bit_length(occurrences).
@@ -64,7 +80,7 @@ impl Feature {
 
 #[derive(Default)]
 pub struct Profile {
-    /// In ascending order, without those that nobody else has.
+    /// In ascending order, each key once, without those that nobody else has.
     pub features: Vec<Feature>,
     /// How many there are with those.
     pub all: u64,
@@ -188,7 +204,7 @@ fn sorted(features: &[Feature], ends: &mut Vec<u32>) -> Vec<Feature> {
         found[*end as usize] = *feature;
         *end += 1;
     }
-    let mut moves = 0;
+    let (mut moves, mut again) = (0, false);
     for at in 1..found.len() {
         let feature = found[at];
         let mut place = at;
@@ -202,6 +218,12 @@ fn sorted(features: &[Feature], ends: &mut Vec<u32>) -> Vec<Feature> {
             found.sort_unstable();
             break;
         }
+    }
+    for two in found.windows(2) {
+        again |= two[0].key() == two[1].key();
+    }
+    if again {
+        found.dedup_by_key(|feature| feature.key());
     }
     found
 }
@@ -282,6 +304,7 @@ mod tests {
             let features: Vec<_> = (0..500u64).map(|at| Feature(mix::finish(at) >> shift)).collect();
             let mut expected = features.clone();
             expected.sort_unstable();
+            expected.dedup_by_key(|feature| feature.key());
             assert_eq!(sorted(&features, &mut Vec::new()), expected);
         }
         assert!(sorted(&[], &mut Vec::new()).is_empty());

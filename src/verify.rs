@@ -3,6 +3,10 @@
 //! Everything is integers: similarities are in ten-thousandths, rounded down. What decides
 //! and why is told in docs/quality.md; each verdict has a reason that a user understands.
 
+#[cfg(target_arch = "x86_64")]
+use crate::avx512::Avx512;
+#[cfg(target_arch = "x86_64")]
+use crate::profile::KEY;
 use crate::profile::{Feature, Profile};
 
 /// A similarity of 1.
@@ -52,31 +56,49 @@ pub fn measure(left: &Profile, right: &Profile) -> Measures {
 /// Call *found* with the features of both, in order.
 #[inline(always)]
 fn for_each_shared(left: &[Feature], right: &[Feature], mut found: impl FnMut(Feature, Feature)) {
-    for_each_equal(left, right, Feature::key, |at, other| found(left[at], right[other]));
+    for_each_equal(left, right, |at, other| found(left[at], right[other]));
 }
 
 /// Matches that are passed on at a time.
-const MATCHES: usize = 64;
+pub const MATCHES: usize = 64;
 
-/// Call *found* with the places of equal keys: one merge of two sorted lists. Whether two keys are equal
-/// cannot be foretold, so no branch depends on it.
+/// Call *found* with the places of equal keys in two lists.
 #[inline(always)]
-fn for_each_equal<T: Copy>(left: &[T], right: &[Feature], key: impl Fn(T) -> u64, mut found: impl FnMut(usize, usize)) {
-    let mut matches = [(0u32, 0u32); MATCHES];
-    let (mut at, mut other) = (0, 0);
-    while at < left.len() && other < right.len() {
-        let mut count = 0;
-        while at < left.len() && other < right.len() && count < MATCHES {
-            let (one, two) = (key(left[at]), right[other].key());
-            matches[count] = (at as u32, other as u32);
-            count += usize::from(one == two);
-            at += usize::from(one <= two);
-            other += usize::from(two <= one);
-        }
+fn for_each_equal(left: &[Feature], right: &[Feature], mut found: impl FnMut(usize, usize)) {
+    let mut matches = [(0, 0); MATCHES];
+    let (mut begin, mut from) = (0, 0);
+    for part in left.chunks(MATCHES) {
+        let count;
+        (count, from) = equal(part, right, from, &mut matches);
         for (at, other) in &matches[..count] {
-            found(*at as usize, *other as usize);
+            found(begin + *at as usize, *other as usize);
         }
+        begin += part.len();
     }
+}
+
+/// Write the places of equal keys of *left* and of *right*, from *other* on: how many there are, and from where on
+/// those of what comes behind *left* are.
+#[inline]
+fn equal(left: &[Feature], right: &[Feature], other: usize, out: &mut [(u32, u32); MATCHES]) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.equal(Feature::words(left), Feature::words(right), other, KEY, out);
+    }
+    merge(left, right, other, out)
+}
+
+/// One merge of two sorted lists. Whether two keys are equal cannot be foretold, so no branch depends on it.
+fn merge(left: &[Feature], right: &[Feature], mut other: usize, out: &mut [(u32, u32); MATCHES]) -> (usize, usize) {
+    let (mut at, mut count) = (0, 0);
+    while at < left.len() && other < right.len() {
+        let (one, two) = (left[at].key(), right[other].key());
+        out[count] = (at as u32, other as u32);
+        count += usize::from(one == two);
+        at += usize::from(one <= two);
+        other += usize::from(two <= one);
+    }
+    (count, other)
 }
 
 /// The settings of the rule; similarities and shares in ten-thousandths.
@@ -233,7 +255,7 @@ fn other_numbers(left: &Profile, right: &Profile) -> u64 {
 /// What a pair shares, and what is in dispute between it and its neighbours.
 struct Dispute {
     /// The features of both.
-    shared: Vec<u64>,
+    shared: Vec<Feature>,
     /// Features that only one of the two has: the smaller side.
     differing: u64,
     /// Those of them that other documents have.
@@ -242,8 +264,8 @@ struct Dispute {
 
 impl Dispute {
     fn of(left: &Profile, right: &Profile, measures: &Measures) -> Dispute {
-        let mut shared: Vec<u64> = Vec::with_capacity(measures.shared as usize);
-        for_each_shared(&left.features, &right.features, |one, _| shared.push(one.key()));
+        let mut shared = Vec::with_capacity(measures.shared as usize);
+        for_each_shared(&left.features, &right.features, |one, _| shared.push(one));
         let differing = left.all.min(right.all) - shared.len() as u64;
         let leftover = left.features.len().min(right.features.len()) as u64 - shared.len() as u64;
         Dispute { shared, differing, leftover }
@@ -282,42 +304,33 @@ impl Dispute {
 /// have is their frame; that one of the two lacks a piece of it tells of an edit, not of other content.
 fn lone(left: &Profile, right: &Profile, groups: &[&Profile]) -> u64 {
     let few = |own: &[Feature], other: &[Feature]| {
-        let mut keys: Vec<u64> = own.iter().map(|feature| feature.key()).collect();
-        for_each_equal(own, other, Feature::key, |at, _| keys[at] = NO_KEY);
-        keys.retain(|key| *key != NO_KEY);
-        held_by_few(&keys, groups)
+        let mut both = vec![false; own.len()];
+        for_each_equal(own, other, |at, _| both[at] = true);
+        let only = own.iter().zip(both).filter(|(_, both)| !both).map(|(feature, _)| *feature);
+        held_by_few(&only.collect::<Vec<_>>(), groups)
     };
     few(&left.features, &right.features).min(few(&right.features, &left.features))
 }
 
-/// What no feature has: a key has 48 bits.
-const NO_KEY: u64 = u64::MAX;
-
-/// How many of the *keys* fewer than two of the *groups* hold.
-fn held_by_few(keys: &[u64], groups: &[&Profile]) -> u64 {
-    let mut holders = vec![0u8; keys.len()];
+/// How many of the *features* fewer than two of the *groups* hold.
+fn held_by_few(features: &[Feature], groups: &[&Profile]) -> u64 {
+    let mut holders = vec![0u8; features.len()];
     for group in groups {
-        for_each_held(keys, &group.features, |at| holders[at] = holders[at].saturating_add(1));
+        for_each_equal(features, &group.features, |at, _| holders[at] = holders[at].saturating_add(1));
     }
     holders.iter().filter(|holders| **holders < 2).count() as u64
 }
 
-/// Whether *features* lack fewer than *limit* of the *keys*.
-fn lacks_fewer(keys: &[u64], features: &[Feature], limit: u64) -> bool {
+/// Whether *features* lack fewer than *limit* of the *wanted*.
+fn lacks_fewer(wanted: &[Feature], features: &[Feature], limit: u64) -> bool {
     let (mut at, mut other, mut lacking) = (0, 0, 0);
-    while at < keys.len() && other < features.len() && lacking < limit {
-        let (one, two) = (keys[at], features[other].key());
+    while at < wanted.len() && other < features.len() && lacking < limit {
+        let (one, two) = (wanted[at].key(), features[other].key());
         lacking += u64::from(one < two);
         at += usize::from(one <= two);
         other += usize::from(two <= one);
     }
-    lacking + (keys.len() - at) as u64 * u64::from(other == features.len()) < limit
-}
-
-/// Call *found* with the position of each of *keys* that *features* hold.
-#[inline(always)]
-fn for_each_held(keys: &[u64], features: &[Feature], mut found: impl FnMut(usize)) {
-    for_each_equal(keys, features, |key| key, |at, _| found(at));
+    lacking + (wanted.len() - at) as u64 * u64::from(other == features.len()) < limit
 }
 
 /// Hashes that were met, in an open table that is at most half full. 0 marks a free place: it is never held.
@@ -380,12 +393,42 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mix;
 
     #[test]
     fn a_cosine_is_rounded_down() {
         assert_eq!(cosine(1, 1, 1), 10_000);
         assert_eq!(cosine(1, 2, 1), 7071);
         assert_eq!(cosine(0, 0, 1), 0);
+    }
+
+    #[test]
+    fn equal_keys_are_found_as_in_a_set() {
+        let list = |seed: u64, count: u64, kinds: u64| {
+            let keys = (0..count).map(|at| mix::finish(seed ^ at << 32) % kinds);
+            let keys: std::collections::BTreeSet<u64> = keys.collect();
+            keys.into_iter().map(|key| Feature::test(key << 20, seed as u8)).collect::<Vec<_>>()
+        };
+        for (one, two, kinds) in [(0, 5, 9), (5, 0, 9), (7, 9, 20), (64, 64, 90), (200, 3, 250), (3, 300, 400)] {
+            for seed in 0..20 {
+                let (left, right) = (list(seed, one, kinds), list(seed + 100, two, kinds));
+                let held = |feature: &Feature| right.iter().position(|other| other.key() == feature.key());
+                let places = left.iter().enumerate().filter_map(|(at, feature)| Some((at, held(feature)?)));
+                let expected: Vec<_> = places.collect();
+                let mut found = Vec::new();
+                for_each_equal(&left, &right, |at, other| found.push((at, other)));
+                assert_eq!(found, expected);
+                let (mut out, mut merged, mut from) = ([(0, 0); MATCHES], Vec::new(), 0);
+                for (part, features) in left.chunks(MATCHES).enumerate() {
+                    let count;
+                    (count, from) = merge(features, &right, from, &mut out);
+                    let places =
+                        out[..count].iter().map(|(at, other)| (part * MATCHES + *at as usize, *other as usize));
+                    merged.extend(places);
+                }
+                assert_eq!(merged, expected);
+            }
+        }
     }
 
     #[test]
