@@ -166,7 +166,7 @@ fn character_starts(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
 }
 
 /// Append the offsets of spaces.
-fn spaces(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
+pub fn spaces(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512::in_force() {
         return cpu.spaces(&text[range.clone()], range.start as u32, out);

@@ -1,5 +1,6 @@
 //! A profile: what verification needs to know of one text, computed once and compared often.
 
+use crate::features::spaces;
 use crate::frequencies::{Frozen, doublings};
 use crate::mix;
 use crate::recipe::{Recipe, Scratch};
@@ -101,7 +102,7 @@ impl Profile {
     pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, bench: &mut Bench) -> Profile {
         let mut profile = Profile::default();
         let (normalized, counted) = recipe.counted(text, &mut bench.scratch);
-        profile.read_tokens(normalized);
+        profile.read_tokens(normalized, &mut bench.edges);
         profile.all = counted.len() as u64;
         let (counts, features) = (&mut bench.counts, &mut bench.features);
         counts.clear();
@@ -136,11 +137,11 @@ impl Profile {
     }
 
     /// Read the tokens of a normalised text that has padding behind it.
-    fn read_tokens(&mut self, padded: &[u8]) {
+    fn read_tokens(&mut self, padded: &[u8], edges: &mut Vec<u32>) {
         let mut run: Vec<&str> = Vec::new();
         self.tokens.reserve(padded.len() / 5);
         let text = std::str::from_utf8(&padded[..padded.len() - mix::PADDING]).unwrap_or_default();
-        for_each_token(text, |token| {
+        for_each_token(text, edges, |token| {
             let start = token.as_ptr() as usize - text.as_ptr() as usize;
             self.tokens.push(mix::hash_part(padded, start, start + token.len(), 0));
             if token.chars().all(char::is_numeric) {
@@ -182,6 +183,7 @@ pub struct Bench {
     counts: Vec<u32>,
     features: Vec<Feature>,
     ends: Vec<u32>,
+    edges: Vec<u32>,
 }
 
 /// Features in ascending order. Their hashes are spread evenly: each is put where its first bits say, which is
@@ -231,17 +233,18 @@ fn sorted(features: &[Feature], ends: &mut Vec<u32>) -> Vec<Feature> {
 /// More moves than this for each feature, and they are not spread evenly.
 const CROWDED: usize = 4;
 
-/// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order.
-fn for_each_token<'a>(text: &'a str, mut found: impl FnMut(&'a str)) {
+/// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order; *edges* is
+/// room to work in.
+fn for_each_token<'a>(text: &'a str, edges: &mut Vec<u32>, mut found: impl FnMut(&'a str)) {
     if text.is_ascii() {
+        edges.clear();
+        spaces(text.as_bytes(), 0..text.len(), edges);
         let mut begin = 0;
-        for (at, byte) in text.bytes().chain([b' ']).enumerate() {
-            if byte == b' ' {
-                if begin < at {
-                    found(&text[begin..at]);
-                }
-                begin = at + 1;
+        for at in edges.iter().map(|at| *at as usize).chain([text.len()]) {
+            if begin < at {
+                found(&text[begin..at]);
             }
+            begin = at + 1;
         }
         return;
     }
@@ -272,7 +275,7 @@ mod tests {
     fn tokens_are_words_and_cjk_characters() {
         let tokens = |text| {
             let mut found = Vec::new();
-            for_each_token(text, |token| found.push(token));
+            for_each_token(text, &mut Vec::new(), |token| found.push(token));
             found
         };
         assert_eq!(tokens("ab 12 漢字x"), ["ab", "12", "漢", "字", "x"]);
