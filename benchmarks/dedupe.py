@@ -87,6 +87,10 @@ def neardup(*options: str) -> Engine:
             for at, one in enumerate(ids)
             for other in ids[:at]
         }
+        # A pair may be accepted though each of the two has another keeper, which it is more like.
+        columns = ["keeper", "id", "accepted"]
+        evidence = pq.read_table(out / "evidence.parquet", columns=columns).to_pylist()
+        pairs |= {frozenset((row["keeper"], row["id"])) for row in evidence if row["accepted"]}
         counts = json.loads((out / "manifest.json").read_text())["counts"]
         return pairs, counts["measured_pairs"]
 

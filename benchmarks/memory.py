@@ -1,9 +1,12 @@
 """The memory of `neardup dedupe`: the peak of a process that deduplicates a file of a given size.
 
     python benchmarks/memory.py --megabytes 1024
+    python benchmarks/memory.py --each 2000000 8000000
 
 The documents are made: 400 words each, of 200,000 that are as frequent as words are, every tenth a
-near-duplicate. The file is removed afterwards.
+near-duplicate. With --each, how much memory grows by a document from so many to so many, stage by
+stage: documents of 14 words of 1,000, whose features are soon all known, with nothing to verify.
+The files are removed afterwards.
 """
 
 from __future__ import annotations
@@ -29,6 +32,64 @@ print(code, peak())
 """
 
 
+STAGES = """
+import json, sys
+from neardup import pipeline
+from neardup.adapters.cli import run
+from pathlib import Path
+
+def memory(name):
+    return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) << 10
+
+def watched(owner, name):
+    inner = getattr(owner, name)
+
+    def outer(*given, **named):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is that of this stage
+        found = inner(*given, **named)
+        peak = memory("VmHWM")
+        pipeline._give_back()
+        seen.append((name, memory("VmRSS"), peak))
+        return found
+
+    setattr(owner, name, outer)
+
+seen = []
+for stage in ("survey", "fingerprint", "candidates", "verify", "conclude"):
+    watched(pipeline.Flow, stage)
+limits = ["--no-guards", "--annotate-only", "--quiet", "--memory", "16M", "--radius", "30"]
+assert run(["dedupe", sys.argv[1], "-o", sys.argv[2], *limits]) == 0
+print(json.dumps(seen))
+"""
+
+
+def write_short(path: Path, count: int) -> None:
+    """So many documents of 14 words, with ids of 8 characters."""
+    rng = random.Random(count)
+    vocabulary = [f"{number:x}" for number in range(256, 1280)]
+    with path.open("w", encoding="utf-8") as file:
+        for number in range(count):
+            row = {"id": f"{number:08}", "text": " ".join(rng.choices(vocabulary, k=14))}
+            file.write(json.dumps(row) + "\n")
+
+
+def print_growth(few: int, many: int) -> None:
+    """Bytes a document, held after each stage and at its peak."""
+    found = []
+    with tempfile.TemporaryDirectory() as name:
+        for count in (few, many):
+            path = Path(name, f"{count}.jsonl")
+            write_short(path, count)
+            command = [sys.executable, "-c", STAGES, str(path), str(Path(name, f"out-{count}"))]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+            found.append(json.loads(done.stdout.splitlines()[-1]))
+            path.unlink()
+    print("| after | held, bytes a document | at the peak |\n|---|---|---|")
+    for (stage, *small), (_, *large) in zip(*found, strict=True):
+        held, peak = ((b - a) / (many - few) for a, b in zip(small, large, strict=True))
+        print(f"| {stage} | {held:.0f} | {peak:.0f} |")
+
+
 def write(path: Path, megabytes: int) -> int:
     """Documents up to that size; how many."""
     rng = random.Random(1)
@@ -52,7 +113,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=1024)
     parser.add_argument("--limit", type=int, default=1024, help="Fail above this many MB.")
+    parser.add_argument("--each", type=int, nargs=2, metavar="N", help="Growth by a document (Linux).")
     chosen = parser.parse_args()
+    if chosen.each:
+        print_growth(*chosen.each)
+        return 0
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "corpus.jsonl")
         count = write(path, chosen.megabytes)

@@ -363,7 +363,7 @@ class Flow:
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
-        documents = documents.without_content()
+        documents = documents.without("content")
         _give_back()
         prints = self.fingerprint(sources, scheme, same)
         _give_back()
@@ -373,6 +373,7 @@ class Flow:
             found = self.candidates(prints, same)
         _give_back()
         judged = self.verify(sources, same, found, table, documents)
+        documents = documents.without("lengths")
         _give_back()
         return self.conclude(source, documents, fixed, scheme, prints, same, judged)
 

@@ -43,9 +43,10 @@ class Documents:
         values: list[Any] = self.fields.column(name).to_pylist()
         return values
 
-    def without_content(self) -> Documents:
-        """The same when it is known which texts are equal."""
-        return replace(self, content=np.zeros((0, 2), np.uint64))
+    def without(self, column: str) -> Documents:
+        """The same, without *column*, which nobody needs any more."""
+        changes: dict[str, Any] = {column: getattr(self, column)[:0].copy()}
+        return replace(self, **changes)
 
     def table(self) -> pa.Table:
         """Everything as one Arrow table, for a checkpoint; it shares its memory."""

@@ -39,9 +39,8 @@ def write(path: Path, count: int, size: int) -> Path:
     return path
 
 
-# Peak growth for one document, with its id, its fingerprint and what the sorts of the last stages need
-# for a moment. What is kept of a document from stage to stage is under 64 bytes beside id and fingerprint;
-# the temporaries are not there yet.
+# Peak growth for one document, with its id (16 bytes, and about 40 while ids are told apart) and the copy of
+# its fingerprint that the join makes. benchmarks/memory.py --each tells what is held after each stage.
 LIMIT = 200
 
 
