@@ -2,10 +2,12 @@
 
     python benchmarks/corpus.py /tmp/bench.jsonl --documents 100000
     python benchmarks/dedupe.py /tmp/bench.jsonl --peers /tmp/bench-venv/bin/python --repeat 3
+    python benchmarks/dedupe.py /tmp/bench.jsonl --growth 100000 1000000 --cut 300 --repeat 1
 
 Every engine runs in a process of its own, reads the same file and writes what it found; the engines
 take turns, so that a noisy moment hits all of them. Prints the medians as a markdown table. With
---growth, neardup alone runs on the first 10,000, 100,000, ... documents, and the curve is drawn.
+--growth, neardup alone runs on the first 10,000, 100,000, ... documents, and the curve is drawn; with
+--cut, on pieces of the documents.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -240,10 +242,24 @@ def draw(points: Sequence[tuple[int, float]]) -> str:
     return "\n".join([*out, "</svg>"]) + "\n"
 
 
-def cut(source: Path, count: int, target: Path) -> Path:
+def cut(source: Path, count: int, target: Path, size: int | None) -> Path:
+    """The first *count* documents, or pieces of documents of about *size* characters."""
     with open(source, "rb") as lines, open(target, "wb") as out:
-        out.writelines(islice(lines, count))
+        out.writelines(islice(lines if size is None else pieces(lines, size), count))
     return target
+
+
+def pieces(lines: Iterable[bytes], size: int) -> Iterator[bytes]:
+    for line in lines:
+        row = json.loads(line)
+        words: list[str] = []
+        length = number = 0
+        for word in row["text"].split():
+            words.append(word)
+            length += len(word) + 1
+            if length >= size:
+                yield json.dumps({"id": f"{row['id']}-{number}", "text": " ".join(words)}).encode() + b"\n"
+                words, length, number = [], 0, number + 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -255,6 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--growth", type=int, nargs="*", metavar="N", help="neardup alone on so many documents"
     )
+    parser.add_argument("--cut", type=int, metavar="SIZE", help="grow in pieces of so many characters")
     parser.add_argument("--svg", type=Path, help="draw the growth there")
     parser.add_argument("--work", type=Path, help="folder for what is written")
     chosen = parser.parse_args(arguments)
@@ -268,8 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 (
                     count,
                     chosen.corpus
-                    if count >= documents
-                    else cut(chosen.corpus, count, folder / f"{count}.jsonl"),
+                    if count >= documents and chosen.cut is None
+                    else cut(chosen.corpus, count, folder / f"{count}.jsonl", chosen.cut),
                 )
                 for count in counts
             ]
