@@ -288,9 +288,8 @@ def _remove_outputs(out: str) -> None:
 def _write(
     job: Job, result: Result, source: Source, protected: Source | None, key: str, quarantine: Quarantine
 ) -> dict[str, Any]:
-    with ThreadPoolExecutor(1) as pool:  # the largest file is digested while the others are written
-        made = [] if job.annotate_only else copy_kept(source, result.keep_mask, job.out, overwrite=True)
-        kept = [pool.submit(_output, job.out, os.path.basename(path)) for path in made]
+    with ThreadPoolExecutor(1) as pool:  # the largest file is written and digested while the others are
+        kept = pool.submit(_write_kept, job, result, source)
         outputs = []
         for name, schema, batches in (
             (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches()),
@@ -300,7 +299,7 @@ def _write(
                 for batch in batches:
                     sink.write(batch)
             outputs.append(_output(job.out, name))
-        outputs += [one.result() for one in kept]
+        outputs += kept.result()
     if job.save_scheme:
         result.scheme.save(os.path.join(job.out, SCHEME))
         outputs.append(_output(job.out, SCHEME))
@@ -318,6 +317,11 @@ def _write(
         file.write(json.dumps(manifest, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace"))
         file.write(b"\n")
     return manifest
+
+
+def _write_kept(job: Job, result: Result, source: Source) -> list[dict[str, Any]]:
+    made = [] if job.annotate_only else copy_kept(source, result.keep_mask, job.out, overwrite=True)
+    return [_output(job.out, os.path.basename(path)) for path in made]
 
 
 def _output(folder: str, name: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
 # Keepers in crowded places that are compared with everything at a time.
-HUBS: Final = 64
+HUBS: Final = 512
 # Documents whose rows are made at a time.
 STEP: Final = 1 << 16
 # How many bits of a 16-bit number are set.
@@ -1181,14 +1181,19 @@ class Conclusion:
             distance[~copies] = self._found.distance[pair[~copies]]
         measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
         measured[~copies] = self._judged.measured[pair[~copies]]
-        same = IDENTICAL if self._found.ways is None else pictures.IDENTICAL
-        rules = np.full(len(rows), same, dtype=object)
+        rules = np.zeros(len(rows), dtype=np.uint8)
         rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured / WHOLE, rules
 
-    def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-        names = np.array(REASONS if self._found.ways is None else pictures.REASONS, dtype=object)
-        return names[reason] if self._measure.verifies else np.full(len(reason), UNVERIFIED, dtype=object)
+    def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """The places of reasons in `_words`."""
+        return reason + np.uint8(2) if self._measure.verifies else np.ones(len(reason), dtype=np.uint8)
+
+    def _words(self) -> pa.StringArray:
+        """What the evidence says: of copies, of what was not verified, and of reasons."""
+        if self._found.ways is None:
+            return pa.array([IDENTICAL, UNVERIFIED, *REASONS], pa.string())
+        return pa.array([pictures.IDENTICAL, UNVERIFIED, *pictures.REASONS], pa.string())
 
     def annotations(self) -> Iterator[pa.RecordBatch]:
         """A row a document of the input, in the order of the ids, some at a time."""
@@ -1224,21 +1229,27 @@ class Conclusion:
         one, other = same.document[found.left[pairs]], same.document[found.right[pairs]]
         swap = self.stays[other] & ~self.stays[one]
         keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one)])
-        ids = np.concatenate([goes, np.where(swap, one, other)])
-        measured = np.concatenate([measured, judged.measured[pairs] / WHOLE])
+        members = np.concatenate([goes, np.where(swap, one, other)])
+        ids = self._documents.ids
+        place = np.empty(len(ids), dtype=np.int64)
+        place[_native.ordered(arrow_chunk(ids), None, [])] = np.arange(len(ids))
+        order = np.argsort(place[keeper] << 32 | place[members])
+        measured = np.concatenate([measured, judged.measured[pairs] / WHOLE])[order]
+        accepted = np.concatenate([np.ones(len(goes), bool), judged.accepted[pairs]])
+        rules = np.concatenate([rules, self._rules(judged.reason[pairs])])
         table = {
-            "keeper": self._documents.ids.take(pa.array(keeper)).cast(pa.string()),
-            "id": self._documents.ids.take(pa.array(ids)).cast(pa.string()),
-            "distance": pa.array(np.concatenate([distance, found.distance[pairs]]), pa.int32()),
+            "keeper": ids.take(pa.array(keeper[order])).cast(pa.string()),
+            "id": ids.take(pa.array(members[order])).cast(pa.string()),
+            "distance": pa.array(np.concatenate([distance, found.distance[pairs]])[order], pa.int32()),
             "similarity": pa.array(measured[:, 0]),
             "common": pa.array(measured[:, 1]),
             "rare": pa.array(measured[:, 2]),
-            "accepted": pa.array(np.concatenate([np.ones(len(goes), bool), judged.accepted[pairs]])),
-            "rule": pa.array(np.concatenate([rules, self._rules(judged.reason[pairs])]), pa.string()),
-            "scheme": pa.array([self._scheme.digest] * len(ids), pa.string()),
-            "radius": pa.array(np.full(len(ids), found.radius, np.int32)),
+            "accepted": pa.array(accepted[order]),
+            "rule": self._words().take(pa.array(rules[order])),
+            "scheme": pa.repeat(pa.scalar(self._scheme.digest, pa.string()), len(order)),
+            "radius": pa.array(np.full(len(order), found.radius, np.int32)),
         }
-        return pa.table(table, schema=EVIDENCE).sort_by([("keeper", "ascending"), ("id", "ascending")])
+        return pa.table(table, schema=EVIDENCE)
 
 
 def _spread(where: Flags, values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:

@@ -439,7 +439,9 @@ impl Profiles {
             (kept > self.limit / 2).then_some(*used)
         });
         let oldest = oldest.unwrap_or(0);
-        self.held.retain(|_, (_, used)| *used > oldest || *used == self.now);
+        let old: Vec<_> = self.held.extract_if(|_, (_, used)| *used <= oldest && *used != self.now).collect();
+        // To free many small pieces takes a while, for which nobody needs to wait.
+        std::thread::spawn(move || drop(old));
         self.bytes = self.held.values().map(|(profile, _)| profile.bytes()).sum();
     }
 }
