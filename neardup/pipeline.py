@@ -680,7 +680,7 @@ class Flow:
         rank[order] = np.arange(count, dtype=np.int32)
         one, other = rank[found.left], rank[found.right]
         low, high = np.minimum(one, other), np.maximum(one, other)
-        by_rank = np.lexsort([high, low])
+        by_rank = np.argsort(low.astype(np.int64) << 32 | high)
         made = stars(
             count,
             low[by_rank],
@@ -1231,6 +1231,7 @@ class Conclusion:
         keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one)])
         members = np.concatenate([goes, np.where(swap, one, other)])
         ids = self._documents.ids
+        names = ids.cast(pa.string())
         place = np.empty(len(ids), dtype=np.int64)
         place[_native.ordered(arrow_chunk(ids), None, [])] = np.arange(len(ids))
         order = np.argsort(place[keeper] << 32 | place[members])
@@ -1238,8 +1239,8 @@ class Conclusion:
         accepted = np.concatenate([np.ones(len(goes), bool), judged.accepted[pairs]])
         rules = np.concatenate([rules, self._rules(judged.reason[pairs])])
         table = {
-            "keeper": ids.take(pa.array(keeper[order])).cast(pa.string()),
-            "id": ids.take(pa.array(members[order])).cast(pa.string()),
+            "keeper": names.take(pa.array(keeper[order])),
+            "id": names.take(pa.array(members[order])),
             "distance": pa.array(np.concatenate([distance, found.distance[pairs]])[order], pa.int32()),
             "similarity": pa.array(measured[:, 0]),
             "common": pa.array(measured[:, 1]),
