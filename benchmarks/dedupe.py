@@ -178,8 +178,8 @@ def growth(
         "|---|---|---|---|---|---|---|",
     ]
     points: list[tuple[int, float, float]] = []
-    # In turn, because what is asked for is a ratio. What was found is not read: a child's peak of memory is at
-    # least what its parent has when it begins.
+    # In turn, because what is asked for is a ratio. What was found is not read: a child's peak of memory is
+    # at least what its parent has when it begins.
     turns = [[timed(engine.command(source, folder / "out")) for _, source in sources] for _ in range(repeat)]
     for (count, _), many in zip(sources, zip(*turns, strict=True), strict=True):
         wall, cpu, peak = (statistics.median(row) for row in zip(*many, strict=True))

@@ -99,7 +99,7 @@ class Job:
     overwrite: bool = False
     save_scheme: bool = False
     threads: int | None = None
-    memory: int = 192 << 20
+    memory: int = 256 << 20
     quiet: bool = False
 
 

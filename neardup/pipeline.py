@@ -34,7 +34,7 @@ from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, parse_keep
-from neardup.pairs import join
+from neardup.pairs import join, join_batches
 from neardup.planner import plan
 from neardup.progress import stage
 from neardup.radius import radius_for, recall_at
@@ -72,8 +72,6 @@ NARROW: Final = 2_000
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
-# Keepers in crowded places that are compared with everything at a time.
-HUBS: Final = 512
 # Documents whose rows are made at a time.
 STEP: Final = 1 << 16
 # How many bits of a 16-bit number are set.
@@ -232,7 +230,7 @@ def dedupe(
     text_field: str = "text",
     id_field: str | None = None,
     threads: int | None = None,
-    memory: int = 192 << 20,
+    memory: int = 256 << 20,
     work: str | None = None,
     quiet: bool = True,
     source: Source | None = None,
@@ -332,7 +330,7 @@ class Flow:
         scheme: Scheme | None = None,
         *,
         threads: int | None = None,
-        memory: int = 192 << 20,
+        memory: int = 256 << 20,
         work: str | None = None,
         key: str = "",
         quiet: bool = True,
@@ -1046,12 +1044,12 @@ def _absorb(
     hubs = hubs[np.argsort(rank[hubs])]
     known = found.left << 32 | found.right
     more: list[tuple[Rows, Rows, npt.NDArray[np.int32], Verdicts]] = []
-    for at in range(0, len(hubs), HUBS):
-        some = hubs[at : at + HUBS]
-        prints = Fingerprints(found.prints.words[some], bits=found.prints.bits)
-        pairs = join(prints, found.radius, other=found.prints)
-        ends = np.searchsorted(pairs.left, np.arange(len(some) + 1))
-        for hub, begin, end in zip(some.tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+    prints = Fingerprints(found.prints.words[hubs], bits=found.prints.bits)
+    for pairs in join_batches(prints, found.radius, other=found.prints):
+        low, high = int(pairs.left[0]), int(pairs.left[-1])
+        some = hubs[low : high + 1].tolist()
+        ends = np.searchsorted(pairs.left, np.arange(low, high + 2)).tolist()
+        for hub, begin, end in zip(some, ends[:-1], ends[1:], strict=True):
             if keeper[hub] != hub:
                 continue
             other, distance = pairs.right[begin:end].astype(np.int64), pairs.distance[begin:end]
