@@ -34,7 +34,7 @@ print(code, peak())
 
 STAGES = """
 import json, sys
-from neardup import pipeline
+from neardup import jobs, pipeline
 from neardup.adapters.cli import run
 from pathlib import Path
 
@@ -49,7 +49,7 @@ def watched(owner, name):
         found = inner(*given, **named)
         peak = memory("VmHWM")
         pipeline._give_back()
-        seen.append((name, memory("VmRSS"), peak))
+        seen.append((name.strip("_"), memory("VmRSS"), peak))
         return found
 
     setattr(owner, name, outer)
@@ -57,6 +57,7 @@ def watched(owner, name):
 seen = []
 for stage in ("survey", "fingerprint", "candidates", "verify", "conclude"):
     watched(pipeline.Flow, stage)
+watched(jobs, "_write")
 limits = ["--no-guards", "--annotate-only", "--quiet", "--memory", "16M", "--radius", "30"]
 assert run(["dedupe", sys.argv[1], "-o", sys.argv[2], *limits]) == 0
 print(json.dumps(seen))

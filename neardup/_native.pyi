@@ -129,6 +129,7 @@ def join(
     recall: float,
     threads: int | None,
     plan: str | None,
+    memory: int | None,
 ) -> tuple[_Rows, _Rows, _Distances]:
     """Sorted pairs (left, right, distance) within the radius."""
 

@@ -28,6 +28,7 @@ from neardup.files import atomic_file, sweep
 from neardup.guards import Trip
 from neardup.overlays import Look, overlay
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
+from neardup.pipeline import EVIDENCE as EVIDENCE_SCHEMA
 from neardup.pipeline import Flow, Result, Settings, check_guards, run_key, stamps
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
@@ -293,7 +294,7 @@ def _write(
         outputs = []
         for name, schema, batches in (
             (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches()),
-            (EVIDENCE, result.evidence.schema, result.evidence.to_batches()),
+            (EVIDENCE, EVIDENCE_SCHEMA, result.evidence_batches()),
         ):
             with open_sink(os.path.join(job.out, name), schema, overwrite=True) as sink:
                 for batch in batches:

@@ -66,11 +66,14 @@ def join(
     recall: float = 1.0,
     threads: int | None = None,
     plan: str | None = None,
+    memory: int | None = None,
 ) -> Pairs:
     """All pairs within *radius* bits, of one set or of *prints* with *other*, of any width.
 
     With *recall* below 1 sampling tables may be used: each pair within the radius is then
-    found with at least that probability. *plan* insists on a way (see `neardup.plan`).
+    found with at least that probability. *plan* insists on a way (see `neardup.plan`). The
+    fingerprints of one set are sorted in a copy: of half of them where a copy of all would take more
+    than *memory* bytes (1 GiB).
 
     >>> import numpy as np
     >>> list(join(np.array([0b1010, 0b1011, 0b0000], dtype=np.uint64), radius=2))
@@ -79,13 +82,14 @@ def join(
     left = as_prints(prints)
     radius, recall = check_radius(radius, left.bits), check_share("recall", recall)
     threads = check_threads(threads)
+    memory = None if memory is None else min(whole("memory", memory, 1), 1 << 62)
     check_plan(plan, recall)
     if other is None:
-        found = _native.join(*arrays(left), None, None, left.bits, radius, recall, threads, plan)
+        found = _native.join(*arrays(left), None, None, left.bits, radius, recall, threads, plan, memory)
     else:
         right = as_prints(other)
         check_comparable(left, right)
-        found = _native.join(*arrays(left), *arrays(right), left.bits, radius, recall, threads, plan)
+        found = _native.join(*arrays(left), *arrays(right), left.bits, radius, recall, threads, plan, memory)
     return Pairs(*found)
 
 

@@ -189,7 +189,6 @@ class Ways:
 class Result:
     """What was found: annotations and evidence as Arrow tables, and the way to the kept documents."""
 
-    evidence: pa.Table
     summary: dict[str, Any]
     scheme: Scheme
     plan: str
@@ -200,11 +199,18 @@ class Result:
     """Which documents stay, in the order of the input."""
     annotation_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     """The rows of `annotations`, some at a time."""
+    evidence_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
+    """The rows of `evidence`, some at a time."""
 
     @cached_property
     def annotations(self) -> pa.Table:
         """A row a document of the input, in the order of the ids."""
         return pa.Table.from_batches(self.annotation_batches(), schema=ANNOTATIONS)
+
+    @cached_property
+    def evidence(self) -> pa.Table:
+        """A row for every pair that was measured, and for every copy, in the order of the ids."""
+        return pa.Table.from_batches(self.evidence_batches(), schema=EVIDENCE)
 
     @property
     def kept(self) -> pa.Table:
@@ -567,7 +573,7 @@ class Flow:
         done = self.checkpoints.load("candidates")
         if done is None:
             with stage("join", quiet=self.quiet) as advance:
-                pairs = join(some, radius, recall=recall, threads=self.threads)
+                pairs = join(some, radius, recall=recall, threads=self.threads, memory=self.memory)
                 advance(len(some), 0)
             wanted_pairs = same.comparable(pairs.left, pairs.right)
             one, other, apart = pairs.left, pairs.right, pairs.distance
@@ -611,9 +617,7 @@ class Flow:
                 self.checkpoints.save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
-        wanted = np.full(len(documents), -1, dtype=np.int32)
         needed = np.unique(np.concatenate([found.left, found.right]))
-        wanted[same.document[needed]] = needed
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
             verifier = Verifier(
                 self.measure,
@@ -624,7 +628,7 @@ class Flow:
                 threads=self.threads,
             )
             if len(needed):
-                self._set_aside(sources, wanted, verifier)
+                self._set_aside(sources, needed, same, verifier)
             with stage("verify", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, verifier.judge)
                 if self.measure.rule is not None:
@@ -645,8 +649,14 @@ class Flow:
                 self.checkpoints.save("verdicts", verdicts.table(number))
                 saved = time.monotonic()
         verifier.meet(found.left, found.right, verdicts.measured[:, 0])
+        _give_back()
 
-    def _set_aside(self, sources: Sequence[Source], wanted: Places, verifier: Verifier) -> None:
+    def _set_aside(
+        self, sources: Sequence[Source], needed: Rows, same: Representatives, verifier: Verifier
+    ) -> None:
+        """Set the texts with the *needed* numbers aside."""
+        wanted = np.full(len(same.of_document), -1, dtype=np.int32)
+        wanted[same.document[needed]] = needed
         at = 0
         for source in sources:
             with stage("read again", total=source.size, quiet=self.quiet) as advance:
@@ -660,37 +670,45 @@ class Flow:
     def _stars(
         self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
     ) -> Judged:
-        count = len(same.document)
-        order = np.arange(count, dtype=np.int32)
         central = any(rule.name == "central" for rule in self.keep.rules)
         if central:
-            yes = verdicts.accepted(np.arange(len(found.left)))
-            sides = np.concatenate([found.left[yes], found.right[yes]])
-            met, times = np.unique(sides, return_counts=True)
-            degree = np.zeros(len(documents), dtype=np.uint32)
-            degree[same.document[met]] = times
-            fixed = None
-            if same.fixed.any():
-                fixed = np.zeros(len(documents), dtype=bool)
-                fixed[same.document] = same.fixed
-            order = _order(documents, self.keep, fixed, degree, same.document)
-        rank = np.empty(count, dtype=np.int32)
-        rank[order] = np.arange(count, dtype=np.int32)
+            order = self._central_order(same, found, verdicts, documents)
+        else:
+            order = np.arange(len(same.document), dtype=np.int32)
+        _give_back()
+        rank = _inverse(order)
         one, other = rank[found.left], rank[found.right]
         low, high = np.minimum(one, other), np.maximum(one, other)
         by_rank = np.argsort(low.astype(np.int64) << 32 | high)
         made = stars(
-            count,
+            len(order),
             low[by_rank],
             high[by_rank],
             lambda rows: verdicts.accepted(by_rank[rows]),
             fixed=same.fixed[order] if same.fixed.any() else None,
         )
-        keeper = np.arange(count, dtype=np.int32)
-        taken = np.flatnonzero(made.keeper != keeper)
-        keeper[order[taken]] = order[made.keeper[taken]]
+        kept = order[made.keeper]
+        del order, made
+        _give_back()
+        keeper = kept[rank]
+        del kept
         found = _absorb(keeper, rank, found, same, verdicts)
         return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
+
+    def _central_order(
+        self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
+    ) -> Places:
+        """The keep order, which looks at how many accepted pairs each text is in."""
+        yes = verdicts.accepted(np.arange(len(found.left)))
+        sides = np.concatenate([found.left[yes], found.right[yes]])
+        met, times = np.unique(sides, return_counts=True)
+        degree = np.zeros(len(documents), dtype=np.uint32)
+        degree[same.document[met]] = times
+        fixed = None
+        if same.fixed.any():
+            fixed = np.zeros(len(documents), dtype=bool)
+            fixed[same.document] = same.fixed
+        return _order(documents, self.keep, fixed, degree, same.document)
 
     def conclude(
         self,
@@ -707,16 +725,11 @@ class Flow:
         conclusion = Conclusion(
             documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
         )
-        names, codes = _source_of(documents, self.settings)
-        gone = ~fixed & ~conclusion.keep
-        totals, lost = (_tally(codes, of, len(names)) for of in (~fixed, gone))
-        rows = zip(names, totals.tolist(), lost.tolist(), strict=True)
-        losses = [Loss(*row) for row in rows]
+        losses, worst, examples = _losses(documents, self.settings, fixed, conclusion.keep)
         trips: list[Trip | None] = []
         if len(documents):
-            worst = int(np.argmax(lost / np.maximum(totals, 1)))
-            examples = np.flatnonzero(gone & (codes == worst))[:EXAMPLES]
             trips = self._guards(documents, conclusion, losses[worst], examples)
+        _give_back()
         alike = _native.most_alike(prints.words, prints.valid)
         if len(alike):
             some = _ids(documents.ids, np.sort(same.document_at(alike))[:EXAMPLES])
@@ -737,7 +750,6 @@ class Flow:
             "scheme": scheme.digest,
         }
         return Result(
-            evidence=conclusion.evidence(),
             summary=summary,
             scheme=scheme,
             plan=found.plan,
@@ -746,6 +758,7 @@ class Flow:
             source=source,
             keep_mask=conclusion.keep[~fixed],
             annotation_batches=conclusion.annotations,
+            evidence_batches=conclusion.evidence,
         )
 
     def _guards(
@@ -833,11 +846,23 @@ def _ids(ids: pa.LargeStringArray, rows: Rows | Places) -> list[str]:
 def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Places]:
     """The names of the sources, and which one each document comes from."""
     if settings.source_field is None:
-        return documents.files or [""], documents.file
+        return documents.files or [""], documents.file()
     values = [label(value) or "(none)" for value in documents.column(settings.source_field)]
     names = sorted(set(values))
     codes = {name: code for code, name in enumerate(names)}
     return names, np.array([codes[value] for value in values], dtype=np.int32)
+
+
+def _losses(
+    documents: Documents, settings: Settings, fixed: Flags, keep: Flags
+) -> tuple[list[Loss], int, Rows]:
+    """What each source loses, the one that loses the largest share, and examples of what it loses."""
+    names, codes = _source_of(documents, settings)
+    gone = ~fixed & ~keep
+    totals, lost = (_tally(codes, of, len(names)) for of in (~fixed, gone))
+    losses = [Loss(*row) for row in zip(names, totals.tolist(), lost.tolist(), strict=True)]
+    worst = int(np.argmax(lost / np.maximum(totals, 1)))
+    return losses, worst, np.flatnonzero(gone & (codes == worst))[:EXAMPLES]
 
 
 def _tally(codes: Places, wanted: Flags, count: int) -> Rows:
@@ -946,6 +971,13 @@ def _order(
     """The keep order of all documents, or the places of some."""
     fields = {name: documents.column(name) for name in keep.fields}
     return keep_order(keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed)
+
+
+def _inverse(order: Places) -> Places:
+    """The place of each in *order*."""
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    return place
 
 
 class Judgements:
@@ -1213,42 +1245,59 @@ class Conclusion:
             }
             yield pa.record_batch(columns, schema=ANNOTATIONS)
 
-    def evidence(self) -> pa.Table:
+    def evidence(self) -> Iterator[pa.RecordBatch]:
         """A row for every pair that was measured, and for every copy, in the order of the ids."""
+        _give_back()
         same, found, judged = self._same, self._found, self._judged
-        goes = np.flatnonzero(~self.stays)
-        distance, measured, rules = self._numbers(goes)
+        goes = np.flatnonzero(~self.stays).astype(np.int32)
         # Pairs that decided nothing, or said no: the one that stays is named first.
-        pairs = np.flatnonzero(judged.known) if self._measure.verifies else np.zeros(0, np.int64)
         shown = np.zeros(len(found.left), dtype=bool)
         decided = self._pair(goes)
         shown[decided[decided >= 0]] = True
-        pairs = pairs[~shown[pairs]]
+        pairs = np.flatnonzero(judged.known & ~shown) if self._measure.verifies else np.zeros(0, np.int64)
         one, other = same.document[found.left[pairs]], same.document[found.right[pairs]]
         swap = self.stays[other] & ~self.stays[one]
         keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one)])
         members = np.concatenate([goes, np.where(swap, one, other)])
-        ids = self._documents.ids
-        names = ids.cast(pa.string())
-        place = np.empty(len(ids), dtype=np.int64)
-        place[_native.ordered(arrow_chunk(ids), None, [])] = np.arange(len(ids))
-        order = np.argsort(place[keeper] << 32 | place[members])
-        measured = np.concatenate([measured, judged.measured[pairs] / WHOLE])[order]
-        accepted = np.concatenate([np.ones(len(goes), bool), judged.accepted[pairs]])
-        rules = np.concatenate([rules, self._rules(judged.reason[pairs])])
-        table = {
-            "keeper": names.take(pa.array(keeper[order])),
-            "id": names.take(pa.array(members[order])),
-            "distance": pa.array(np.concatenate([distance, found.distance[pairs]])[order], pa.int32()),
+        order = _by_ids(self._documents.ids, keeper, members)
+        for begin in range(0, len(order), STEP):
+            yield self._rows(order[begin : begin + STEP], goes, pairs, keeper, members)
+
+    def _rows(self, rows: Rows, goes: Places, pairs: Rows, keeper: Places, members: Places) -> pa.RecordBatch:
+        """Some of the rows of the evidence, of which the first are those of *goes*, the others of *pairs*."""
+        ids, found, judged = self._documents.ids, self._found, self._judged
+        gone = rows < len(goes)
+        pair = pairs[rows[~gone] - len(goes)]
+        distance = np.empty(len(rows), np.int32)
+        measured = np.empty((len(rows), 3))
+        rules = np.empty(len(rows), np.uint8)
+        accepted = np.ones(len(rows), dtype=bool)
+        distance[gone], measured[gone], rules[gone] = self._numbers(goes[rows[gone]])
+        distance[~gone], measured[~gone] = found.distance[pair], judged.measured[pair] / WHOLE
+        rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.accepted[pair]
+        columns = {
+            "keeper": ids.take(pa.array(keeper[rows])).cast(pa.string()),
+            "id": ids.take(pa.array(members[rows])).cast(pa.string()),
+            "distance": pa.array(distance),
             "similarity": pa.array(measured[:, 0]),
             "common": pa.array(measured[:, 1]),
             "rare": pa.array(measured[:, 2]),
-            "accepted": pa.array(accepted[order]),
-            "rule": self._words().take(pa.array(rules[order])),
-            "scheme": pa.repeat(pa.scalar(self._scheme.digest, pa.string()), len(order)),
-            "radius": pa.array(np.full(len(order), found.radius, np.int32)),
+            "accepted": pa.array(accepted),
+            "rule": self._words().take(pa.array(rules)),
+            "scheme": pa.repeat(pa.scalar(self._scheme.digest, pa.string()), len(rows)),
+            "radius": pa.array(np.full(len(rows), found.radius, np.int32)),
         }
-        return pa.table(table, schema=EVIDENCE)
+        return pa.record_batch(columns, schema=EVIDENCE)
+
+
+def _by_ids(ids: pa.LargeStringArray, one: Places, other: Places) -> Rows:
+    """The order of pairs of documents by the id of *one*, then by that of *other*."""
+    named = np.zeros(len(ids), dtype=bool)
+    named[one] = named[other] = True
+    rows = np.flatnonzero(named).astype(np.int32)
+    place = np.empty(len(ids), dtype=np.int32)
+    place[rows[_native.ordered(arrow_chunk(ids), rows, [])]] = np.arange(len(rows), dtype=np.int32)
+    return np.argsort(place[one].astype(np.int64) << 32 | place[other])
 
 
 def _spread(where: Flags, values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:

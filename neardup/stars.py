@@ -51,7 +51,6 @@ def stars(
     """
     keeper = np.arange(count, dtype=np.int32)
     free = np.ones(count, dtype=bool)
-    takeable = np.ones(count, dtype=bool) if fixed is None else ~fixed
     decided: list[int] = []
     verdicts: list[bool] = []
     at = 0
@@ -61,7 +60,9 @@ def stars(
         while end < len(left) and left[end] == left[end - 1] and end - at < 64 * ROUND:
             end += 1
         rows = np.arange(at, end)
-        rows = rows[free[left[rows]] & free[right[rows]] & takeable[right[rows]]]
+        rows = rows[free[left[rows]] & free[right[rows]]]
+        if fixed is not None:
+            rows = rows[~fixed[right[rows]]]
         accepted = judge(rows) if len(rows) else np.zeros(0, dtype=bool)
         for row, one, other, yes in zip(
             rows.tolist(), left[rows].tolist(), right[rows].tolist(), accepted.tolist(), strict=True

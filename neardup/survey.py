@@ -31,8 +31,8 @@ class Documents:
     content: npt.NDArray[np.uint64]
     """128 bits that identify the normalised text; 0 where there is no information in it."""
     files: list[str]
-    file: npt.NDArray[np.int32]
-    """Which of the files it stands in."""
+    runs: list[tuple[int, int]]
+    """Which of the files the documents stand in, up to which row."""
     fields: pa.Table
 
     def __len__(self) -> int:
@@ -42,6 +42,11 @@ class Documents:
         """The values of a field, as Python values."""
         values: list[Any] = self.fields.column(name).to_pylist()
         return values
+
+    def file(self) -> npt.NDArray[np.int32]:
+        """Which of the files each stands in."""
+        files, ends = np.array(self.runs, np.int64).reshape(-1, 2).T
+        return np.repeat(files.astype(np.int32), np.diff(ends, prepend=0))
 
     def without(self, column: str) -> Documents:
         """The same, without *column*, which nobody needs any more."""
@@ -54,22 +59,19 @@ class Documents:
             "id": self.ids,
             "length": pa.array(self.lengths),
             "content": pa.Array.from_buffers(pa.binary(16), len(self), [None, pa.py_buffer(self.content)]),
-            "file": pa.array(self.file),
         }
         table = pa.table(columns)
         for name in self.fields.column_names:
             table = table.append_column("field:" + name, self.fields.column(name))
-        return table.replace_schema_metadata({"files": json.dumps(self.files)})
+        return table.replace_schema_metadata({"files": json.dumps([self.files, self.runs])})
 
     @classmethod
     def of(cls, table: pa.Table) -> Documents:
         """The reverse of `table`."""
-        files = json.loads((table.schema.metadata or {}).get(b"files", b"[]"))
+        files, runs = json.loads((table.schema.metadata or {})[b"files"])
         names = [name for name in table.column_names if name.startswith("field:")]
         fields = table.select(names).rename_columns([name.removeprefix("field:") for name in names])
-        ids, lengths, content, file = (
-            _whole(table.column(name)) for name in ("id", "length", "content", "file")
-        )
+        ids, lengths, content = (_whole(table.column(name)) for name in ("id", "length", "content"))
         words = np.frombuffer(content.buffers()[1] if len(content) else b"", np.uint64)
         words = words.reshape(-1, 2)[content.offset : content.offset + len(content)]
         return cls(
@@ -77,7 +79,7 @@ class Documents:
             lengths=lengths.to_numpy(),
             content=words,
             files=files,
-            file=file.to_numpy(),
+            runs=[(file, end) for file, end in runs],
             fields=fields.replace_schema_metadata(None),
         )
 
@@ -157,19 +159,16 @@ class Surveyor:
         self.frequencies = frequencies
         self._scheme, self._threads = scheme, threads
         self._files: dict[str, int] = {}
-        self._ids = _Names()
-        self._lengths, self._content, self._file = (
-            _Column(np.uint32),
-            _Column(np.uint64, 2),
-            _Column(np.int32),
-        )
+        self._runs: list[tuple[int, int]] = []
+        self._ids, self._lengths, self._content = _Names(), _Column(np.uint32), _Column(np.uint64, 2)
         self._fields: dict[str, list[Any]] = {name: [] for name in fields}
         self.count = 0
         if begun is not None:
             self._files = {name: number for number, name in enumerate(begun.files)}
             for name, parts in self._fields.items():
                 parts.append(begun.fields.column(name).combine_chunks())
-            self._add(begun.ids, begun.lengths, begun.content, begun.file)
+            self._add(begun.ids, begun.lengths, begun.content)
+            self._runs = list(begun.runs)
 
     def add(self, batch: Batch) -> None:
         """Look at the documents of one batch."""
@@ -180,20 +179,22 @@ class Surveyor:
                 self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
             )
         content[~informative] = 0
-        file = self._files.setdefault(batch.file, len(self._files))
         if batch.fields is not None:
             for name, parts in self._fields.items():
                 parts.append(batch.fields.column(name))
-        self._add(batch.ids, lengths, content, np.full(len(batch), file, np.int32))
+        self._add(batch.ids, lengths, content)
+        file = self._files.setdefault(batch.file, len(self._files))
+        if self._runs and self._runs[-1][0] == file:
+            self._runs.pop()
+        self._runs.append((file, self.count))
 
-    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any, file: Any) -> None:
+    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any) -> None:
         self.count += len(ids)
         if self.count > MOST:
             raise LimitReached(f"more than {MOST:,} documents; deduplicate parts of them, then what stays")
         self._ids.add(ids)
         self._lengths.add(lengths)
         self._content.add(content)
-        self._file.add(file)
 
     def documents(self) -> Documents:
         """All documents so far."""
@@ -202,7 +203,7 @@ class Surveyor:
             lengths=self._lengths.whole(),
             content=self._content.whole(),
             files=list(self._files),
-            file=self._file.whole(),
+            runs=list(self._runs),
             fields=pa.table({name: _field(parts) for name, parts in self._fields.items()}),
         )
 

@@ -608,10 +608,9 @@ fn run_family<const W: usize>(
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..family.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
-    // Half of the rows, where they are very many: each range is another pass over the input.
-    let half = if total > 1 << 27 { (total * size_of::<[u64; W]>() / 2).min(4 << 30) } else { 0 };
-    let scratch_bytes = job.scratch.max(half);
-    let limit = (scratch_bytes / size_of::<[u64; W]>()).max(1);
+    // Half of them at least, unless they are very many: each range is another pass over the input.
+    let half = (total / 2).min((4 << 30) / size_of::<[u64; W]>());
+    let limit = (job.scratch / size_of::<[u64; W]>()).max(half).max(1);
     let mut first = 0;
     while first < family.parts {
         let (mut last, mut held) = (first, 0);

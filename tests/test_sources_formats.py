@@ -323,14 +323,14 @@ def test_uniques_remember_as_a_dict_does(batches):
         assert uniques.add(names, places).tolist() == expected
 
 
-def test_uniques_take_at_most_64_bytes_an_id():
+def test_uniques_take_at_most_40_bytes_an_id():
     uniques, count = Uniques(), 200_000
     for start in range(0, count, 10_000):
         names = [f"id-{number}" for number in range(start, start + 10_000)]
         places = np.arange(start, start + 10_000)
         assert (uniques.add(names, places) == places).all()
     assert uniques.add(["id-7"], np.array([count])).tolist() == [7]
-    assert uniques.nbytes <= 64 * count
+    assert uniques.nbytes <= 40 * count
 
 
 def test_every_format_has_its_reader():

@@ -134,6 +134,8 @@ struct Ask {
     recall: f64,
     threads: usize,
     force: Force,
+    /// Bytes for moving rows, where they are limited.
+    memory: Option<usize>,
 }
 
 impl Ask {
@@ -167,6 +169,7 @@ impl Ask {
         let plan = self.plan(rows, None);
         let mut job = Job::new(self.radius, self.threads, cancel);
         job.budget = MAX_PAIRS as usize;
+        job.scratch = self.memory.unwrap_or(job.scratch);
         let found = self_join(rows, &plan, &job)?;
         let (values, pairs) = numbered(&found.pairs, &found.repeated);
         drop(found);
@@ -252,7 +255,7 @@ type GroupArrays<'py> = (
 const QUICK: usize = 30_000;
 
 #[pyfunction]
-#[pyo3(signature = (words, valid, other, other_valid, bits, radius, recall, threads, plan))]
+#[pyo3(signature = (words, valid, other, other_valid, bits, radius, recall, threads, plan, memory))]
 #[allow(clippy::too_many_arguments)]
 fn join<'py>(
     py: Python<'py>,
@@ -265,9 +268,10 @@ fn join<'py>(
     recall: f64,
     threads: Option<usize>,
     plan: Option<&str>,
+    memory: Option<usize>,
 ) -> PyResult<PairArrays<'py>> {
     let width = words.shape()[1];
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)? };
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
     let left = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let right = match &other {
         None => None,
@@ -309,7 +313,7 @@ fn join_plan<'py>(
     plan: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let width = words.shape()[1];
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)? };
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory: None };
     let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
     let plan = answered(py, words.len() > QUICK, |_| {
         with_words!(width, W => {
