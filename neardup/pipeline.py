@@ -617,7 +617,10 @@ class Flow:
                 self.checkpoints.save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
-        needed = np.unique(np.concatenate([found.left, found.right]))
+        paired = np.zeros(len(same.document), dtype=bool)
+        paired[found.left] = paired[found.right] = True
+        needed = np.flatnonzero(paired)
+        del paired
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
             verifier = Verifier(
                 self.measure,

@@ -103,6 +103,7 @@ def test_tables_that_move_their_rows_together_find_the_same(kind):
     for plan in ("blocks:7,1", "blocks:2,2", "blocks:1,2", "blocks:3,3", None):
         for threads in (1, 2):
             assert nd.join(words, 6, plan=plan, threads=threads) == expected, (plan, threads)
+        assert nd.join(words, 6, plan=plan, memory=1) == expected, plan
         assert nd.join(some, 6, others, plan=plan) == between, plan
 
 
@@ -211,6 +212,8 @@ def test_what_is_no_fingerprint_is_refused(prints, error):
         ({"radius": 3, "plan": "blocks:0,1"}, InvalidValue),
         ({"radius": 3, "plan": "blocks:9999999999,1"}, InvalidValue),
         ({"radius": 3, "plan": 7}, InvalidType),
+        ({"radius": 3, "memory": 0}, InvalidValue),
+        ({"radius": 3, "memory": "1G"}, InvalidType),
     ],
 )
 def test_wrong_options_are_refused(options, error):

@@ -117,6 +117,16 @@ def test_the_size_of_batches_decides_nothing(
     assert answer(tmp_path / "out") == plain
 
 
+def test_how_many_rows_are_made_at_a_time_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = nd.dedupe(ROWS)
+    assert len(list(found.evidence_batches())) == 1
+    monkeypatch.setattr("neardup.pipeline.STEP", 7)
+    again = nd.dedupe(ROWS)
+    assert len(list(again.evidence_batches())) > 3
+    assert again.annotations.equals(found.annotations)
+    assert again.evidence.equals(found.evidence)
+
+
 def test_documents_in_memory_give_what_files_give(plain: tuple[bytes, bytes], tmp_path: Path) -> None:
     whole = pa.Table.from_pylist(ROWS)
     (tmp_path / "a").write_bytes(plain[0])

@@ -79,7 +79,12 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
 @click.option("--strict-input", is_flag=True, help="Stop at the first bad record; the same as --max-bad 0.")
 @click.option("--max-bad", metavar="N|P%", help="Stop when more records than this are bad.")
-@click.option("--memory", default="256M", show_default=True, help="Memory for texts that are verified.")
+@click.option(
+    "--memory",
+    default="256M",
+    show_default=True,
+    help="Memory for texts that are verified, and for sorting fingerprints.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace another run in the folder.")
 @click.option("--quiet", is_flag=True, help="No progress.")
