@@ -119,31 +119,27 @@ impl Key {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2")]
     fn extract_pext<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
-        use std::arch::x86_64::_pext_u64;
         match self.parts[..] {
-            [Part { word, mask, shift: _ }] => {
-                let word = word.min(W - 1);
-                for (row, key) in rows.iter().zip(keys.iter_mut()) {
-                    *key = _pext_u64(row[word], mask) as u32;
-                }
-            }
-            [first, second] => {
-                let (one, two) = (first.word.min(W - 1), second.word.min(W - 1));
-                for (row, key) in rows.iter().zip(keys.iter_mut()) {
-                    *key =
-                        (_pext_u64(row[one], first.mask) | (_pext_u64(row[two], second.mask) << second.shift)) as u32;
-                }
-            }
-            _ => {
-                for (row, key) in rows.iter().zip(keys.iter_mut()) {
-                    let mut value = 0;
-                    for part in &self.parts {
-                        value |= _pext_u64(row[part.word], part.mask) << part.shift;
-                    }
-                    *key = value as u32;
-                }
-            }
+            [one] => gather([one], rows, keys),
+            [one, two] => gather([one, two], rows, keys),
+            [one, two, three] => gather([one, two, three], rows, keys),
+            [one, two, three, four] => gather([one, two, three, four], rows, keys),
+            _ => gather(&self.parts, rows, keys),
         }
+    }
+}
+
+/// The keys of rows, with all *parts* at once where their number is known.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "bmi1,bmi2")]
+fn gather<const W: usize>(parts: impl AsRef<[Part]>, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
+    for (row, key) in rows.iter().zip(keys.iter_mut()) {
+        let mut value = 0;
+        for part in parts.as_ref() {
+            value |= std::arch::x86_64::_pext_u64(row[part.word.min(W - 1)], part.mask) << part.shift;
+        }
+        *key = value as u32;
     }
 }
 
