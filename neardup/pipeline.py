@@ -587,13 +587,15 @@ class Flow:
                     "distance": pa.array(apart[near].astype(np.int32)),
                 }
             )
-            cut = np.unique(np.concatenate([one[~near], other[~near]]))
-            done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
+            cut = np.zeros(len(some), dtype=bool)
+            cut[one[~near]] = cut[other[~near]] = True
+            crowded = json.dumps(np.flatnonzero(cut).tolist())
+            done = done.replace_schema_metadata({b"crowded": crowded.encode()})
             self.checkpoints.save("candidates", done)
-        crowded = np.zeros(len(some), dtype=bool)
-        crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
+        is_crowded = np.zeros(len(some), dtype=bool)
+        is_crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
         left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
-        return Candidates(left, right, distance, radius, text, some, crowded)
+        return Candidates(left, right, distance, radius, text, some, is_crowded)
 
     def verify(
         self,
@@ -674,20 +676,21 @@ class Flow:
         self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
     ) -> Judged:
         central = any(rule.name == "central" for rule in self.keep.rules)
-        if central:
-            order = self._central_order(same, found, verdicts, documents)
-        else:
-            order = np.arange(len(same.document), dtype=np.int32)
+        pairs, order = np.arange(len(found.left)), np.arange(len(same.document), dtype=np.int32)
+        if central:  # all pairs are judged before the order is known: others than accepted ones say nothing
+            pairs = pairs[verdicts.accepted(pairs)]
+            order = self._central_order(same, found, pairs, documents)
         _give_back()
         rank = _inverse(order)
-        one, other = rank[found.left], rank[found.right]
+        one, other = rank[found.left[pairs]], rank[found.right[pairs]]
         low, high = np.minimum(one, other), np.maximum(one, other)
         by_rank = np.argsort(low.astype(np.int64) << 32 | high)
+        pairs = pairs[by_rank]
         made = stars(
             len(order),
             low[by_rank],
             high[by_rank],
-            lambda rows: verdicts.accepted(by_rank[rows]),
+            lambda rows: verdicts.accepted(pairs[rows]),
             fixed=same.fixed[order] if same.fixed.any() else None,
         )
         kept = order[made.keeper]
@@ -699,11 +702,10 @@ class Flow:
         return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
 
     def _central_order(
-        self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
+        self, same: Representatives, found: Candidates, accepted: Rows, documents: Documents
     ) -> Places:
-        """The keep order, which looks at how many accepted pairs each text is in."""
-        yes = verdicts.accepted(np.arange(len(found.left)))
-        sides = np.concatenate([found.left[yes], found.right[yes]])
+        """The keep order, which looks at how many *accepted* pairs each text is in."""
+        sides = np.concatenate([found.left[accepted], found.right[accepted]])
         met, times = np.unique(sides, return_counts=True)
         degree = np.zeros(len(documents), dtype=np.uint32)
         degree[same.document[met]] = times

@@ -1,6 +1,7 @@
 //! Candidate pairs to verdicts.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -349,7 +350,7 @@ impl Verifier {
 
     /// How many of the first *needs*, each some documents, may have their profiles in memory at once.
     fn round<Need: IntoIterator<Item = u32>>(&self, needs: impl Iterator<Item = Need>) -> usize {
-        let (mut known, mut bytes) = (HashSet::new(), 0);
+        let (mut known, mut bytes) = (HashSet::<u32, BuildHasherDefault<Numbers>>::default(), 0);
         let fits = |need: Need| {
             let fresh = need.into_iter().filter(|number| known.insert(*number));
             let texts = fresh.map(|number| self.slots[number as usize]).filter(|slot| *slot != NONE);
@@ -391,10 +392,28 @@ impl Verifier {
     }
 }
 
+/// Hashes the numbers of documents, which nobody chooses.
+#[derive(Default)]
+struct Numbers(u64);
+
+impl Hasher for Numbers {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
 /// Profiles at hand; those that were not wanted for longest go when they take too much memory.
 #[derive(Default)]
 struct Profiles {
-    held: HashMap<u32, (Profile, u64)>,
+    held: HashMap<u32, (Profile, u64), BuildHasherDefault<Numbers>>,
     /// How often profiles were wanted; each remembers when it last was.
     now: u64,
     bytes: usize,
