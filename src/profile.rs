@@ -51,6 +51,7 @@ impl Feature {
     }
 
     /// Features as they are.
+    #[cfg(target_arch = "x86_64")]
     pub fn words(features: &[Feature]) -> &[u64] {
         // SAFETY: a feature is a word and nothing else.
         unsafe { std::slice::from_raw_parts(features.as_ptr().cast(), features.len()) }
