@@ -693,7 +693,7 @@ class Flow:
             lambda rows: verdicts.accepted(pairs[rows]),
             fixed=same.fixed[order] if same.fixed.any() else None,
         )
-        kept = order[made.keeper]
+        kept = order[made]
         del order, made
         _give_back()
         keeper = kept[rank]

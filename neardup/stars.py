@@ -7,7 +7,6 @@ whose pair with it is accepted. A chain A~B~C never joins A and C.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,18 +19,6 @@ Flags = npt.NDArray[np.bool_]
 ROUND = 8192
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stars:
-    """Who keeps whom."""
-
-    keeper: npt.NDArray[np.int32]
-    """For each document the one that stays for it: itself, if it stays."""
-    decided: Rows
-    """The candidate pairs that were measured because they could decide something."""
-    accepted: Flags
-    """Of those, which were accepted."""
-
-
 def stars(
     count: int,
     left: npt.NDArray[Any],
@@ -39,20 +26,17 @@ def stars(
     judge: Callable[[Rows], Flags],
     *,
     fixed: Flags | None = None,
-) -> Stars:
-    """The stars of documents that are numbered in keep order.
+) -> npt.NDArray[np.int32]:
+    """For each document the one that stays for it, itself if it stays. They are numbered in keep order.
 
     *left* < *right* are candidate pairs, sorted. *judge* says of some pairs, given by their row,
     which are accepted. *fixed* documents are never taken.
 
-    >>> chain = stars(3, np.array([0, 1]), np.array([1, 2]), lambda rows: np.ones(len(rows), bool))
-    >>> chain.keeper.tolist()
+    >>> stars(3, np.array([0, 1]), np.array([1, 2]), lambda rows: np.ones(len(rows), bool)).tolist()
     [0, 0, 2]
     """
     keeper = np.arange(count, dtype=np.int32)
     free = np.ones(count, dtype=bool)
-    decided: list[int] = []
-    verdicts: list[bool] = []
     at = 0
     while at < len(left):
         end = min(len(left), at + ROUND)
@@ -63,15 +47,11 @@ def stars(
         rows = rows[free[left[rows]] & free[right[rows]]]
         if fixed is not None:
             rows = rows[~fixed[right[rows]]]
-        accepted = judge(rows) if len(rows) else np.zeros(0, dtype=bool)
-        for row, one, other, yes in zip(
-            rows.tolist(), left[rows].tolist(), right[rows].tolist(), accepted.tolist(), strict=True
-        ):
+        if len(rows):
+            rows = rows[judge(rows)]
+        for one, other in zip(left[rows].tolist(), right[rows].tolist(), strict=True):
             if free[one] and free[other]:
-                decided.append(row)
-                verdicts.append(yes)
-                if yes:
-                    keeper[other] = one
-                    free[other] = False
+                keeper[other] = one
+                free[other] = False
         at = end
-    return Stars(keeper, np.array(decided, dtype=np.int64), np.array(verdicts, dtype=bool))
+    return keeper
