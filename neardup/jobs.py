@@ -29,7 +29,7 @@ from neardup.guards import Trip
 from neardup.overlays import Look, overlay
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
 from neardup.pipeline import EVIDENCE as EVIDENCE_SCHEMA
-from neardup.pipeline import Flow, Result, Settings, check_guards, run_key, stamps
+from neardup.pipeline import MEMORY, Flow, Result, Settings, check_guards, run_key, stamps
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
 from neardup.schemes import Scheme
@@ -100,7 +100,7 @@ class Job:
     overwrite: bool = False
     save_scheme: bool = False
     threads: int | None = None
-    memory: int = 256 << 20
+    memory: int = MEMORY
     quiet: bool = False
 
 

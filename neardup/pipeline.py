@@ -72,6 +72,8 @@ NARROW: Final = 2_000
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+# Bytes for texts that are verified, and for sorting fingerprints, where the user says nothing.
+MEMORY: Final = 256 << 20
 # Documents whose rows are made at a time.
 STEP: Final = 1 << 16
 # How many bits of a 16-bit number are set.
@@ -236,7 +238,7 @@ def dedupe(
     text_field: str = "text",
     id_field: str | None = None,
     threads: int | None = None,
-    memory: int = 256 << 20,
+    memory: int = MEMORY,
     work: str | None = None,
     quiet: bool = True,
     source: Source | None = None,
@@ -336,7 +338,7 @@ class Flow:
         scheme: Scheme | None = None,
         *,
         threads: int | None = None,
-        memory: int = 256 << 20,
+        memory: int = MEMORY,
         work: str | None = None,
         key: str = "",
         quiet: bool = True,
@@ -587,15 +589,13 @@ class Flow:
                     "distance": pa.array(apart[near].astype(np.int32)),
                 }
             )
-            cut = np.zeros(len(some), dtype=bool)
-            cut[one[~near]] = cut[other[~near]] = True
-            crowded = json.dumps(np.flatnonzero(cut).tolist())
-            done = done.replace_schema_metadata({b"crowded": crowded.encode()})
+            cut = _either(len(some), one[~near], other[~near])
+            done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
             self.checkpoints.save("candidates", done)
-        is_crowded = np.zeros(len(some), dtype=bool)
-        is_crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
+        crowded = np.zeros(len(some), dtype=bool)
+        crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
         left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
-        return Candidates(left, right, distance, radius, text, some, is_crowded)
+        return Candidates(left, right, distance, radius, text, some, crowded)
 
     def verify(
         self,
@@ -619,10 +619,7 @@ class Flow:
                 self.checkpoints.save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
-        paired = np.zeros(len(same.document), dtype=bool)
-        paired[found.left] = paired[found.right] = True
-        needed = np.flatnonzero(paired)
-        del paired
+        needed = _either(len(same.document), found.left, found.right)
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
             verifier = Verifier(
                 self.measure,
@@ -978,6 +975,13 @@ def _order(
     return keep_order(keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed)
 
 
+def _either(count: int, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Rows:
+    """The numbers below *count* that stand in *one* or in *other*, in ascending order."""
+    met = np.zeros(count, dtype=bool)
+    met[one] = met[other] = True
+    return np.flatnonzero(met)
+
+
 def _inverse(order: Places) -> Places:
     """The place of each in *order*."""
     place = np.empty(len(order), dtype=np.int32)
@@ -1297,9 +1301,7 @@ class Conclusion:
 
 def _by_ids(ids: pa.LargeStringArray, one: Places, other: Places) -> Rows:
     """The order of pairs of documents by the id of *one*, then by that of *other*."""
-    named = np.zeros(len(ids), dtype=bool)
-    named[one] = named[other] = True
-    rows = np.flatnonzero(named).astype(np.int32)
+    rows = _either(len(ids), one, other).astype(np.int32)
     place = np.empty(len(ids), dtype=np.int32)
     place[rows[_native.ordered(arrow_chunk(ids), rows, [])]] = np.arange(len(rows), dtype=np.int32)
     return np.argsort(place[one].astype(np.int64) << 32 | place[other])
