@@ -15,7 +15,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Final, NamedTuple
 
 from neardup.errors import MissingExtra, RefusedInput
@@ -143,7 +143,8 @@ class File:
             try:
                 yield pieces
             finally:
-                pieces.close()
+                with suppress(ValueError):  # a thread that reads ahead still waits for a pipe in it
+                    pieces.close()
 
     def head(self, length: int = 4096) -> bytes:
         """Its first bytes as they are stored; empty for a pipe, which cannot give them twice."""
