@@ -210,6 +210,71 @@ def test_kept_rows_have_every_column_and_the_metadata(tmp_path):
     assert back.schema.metadata[b"made"] == b"by hand"
 
 
+def arrow(path, table, make=pa.ipc.new_file):
+    with make(str(path), table.schema) as file:
+        file.write_table(table)
+    return path
+
+
+def test_kept_arrow_rows_are_in_an_arrow_file(tmp_path):
+    table = pa.table({"id": ["a", "b"], "text": ["x", "y"], "deep": [{"n": 1}, None]})
+    assert kept(tmp_path, arrow(tmp_path / "in.feather", table), [False, True]) == ["kept.arrow"]
+    assert pa.ipc.open_file(str(tmp_path / "kept.arrow")).read_all().equals(table.slice(1))
+    stream = arrow(tmp_path / "in.ipc", table, pa.ipc.new_stream)
+    assert kept(tmp_path, stream, [True, False]) == ["kept.arrows"]
+    assert pa.ipc.open_stream(str(tmp_path / "kept.arrows")).read_all().equals(table.slice(0, 1))
+
+
+def test_arrow_files_with_dictionaries_of_their_own_get_a_file_each(tmp_path):
+    def table(id, kind):
+        return pa.table({"id": [id], "text": ["x"], "kind": [[kind]]}).cast(
+            pa.schema(
+                [
+                    ("id", pa.string()),
+                    ("text", pa.string()),
+                    ("kind", pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+                ]
+            )
+        )
+
+    tables = {f"{id}.arrow": table(id, kind) for id, kind in (("a", "red"), ("b", "blue"))}
+    paths = [arrow(tmp_path / name, one) for name, one in tables.items()]
+    assert kept(tmp_path, paths, [True, True]) == ["kept.arrow", "kept-2.arrow"]
+    assert pa.ipc.open_file(str(tmp_path / "kept-2.arrow")).read_all().equals(tables["b.arrow"])
+
+
+def warc_record(number, kind, body, content="application/http; msgtype=response"):
+    head = f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a/{number}\r\n"
+    head += f"WARC-Date: 2024-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:{number}>\r\nx-odd :  spaced \r\n"
+    return (
+        f"{head}Content-Type: {content}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body + b"\r\n\r\n"
+    )
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_kept_pages_of_a_warc_are_the_original_records(tmp_path, ending):
+    page = b"HTTP/1.1 200 OK\r\nServer:  x\r\nContent-Type: text/html\r\n\r\n<p>Page \xc3\xa9 "
+    pages = [warc_record(number, "response", page + b"word " * 50 * number) for number in range(1, 4)]
+    other = warc_record(9, "request", b"GET / HTTP/1.1\r\n\r\n" + b" " * 100_000)
+    records = [pages[0], other, pages[1], other, pages[2], other]
+
+    def pack(record):
+        return {"": record, ".gz": gzip.compress(record)}.get(ending) or pa.compress(
+            record, "zstd", asbytes=True
+        )
+
+    path = tmp_path / f"in.warc{ending}"
+    path.write_bytes(b"".join(map(pack, records)))
+    assert kept(tmp_path, path, [True, False, True]) == [f"kept.warc{ending}"]
+    found = (tmp_path / f"kept.warc{ending}").read_bytes()
+    if ending == ".gz":
+        assert found.count(b"\x1f\x8b\x08") == 2  # each record by itself, as WARC wants it
+        found = gzip.decompress(found)
+    elif ending == ".zst":
+        found = pa.CompressedInputStream(pa.BufferReader(found), "zstd").read()
+    assert found == pages[0] + pages[2]
+
+
 def test_kept_csv_rows_have_their_header_and_quotes(tmp_path):
     path = tmp_path / "in.csv"
     path.write_bytes(b'id,text,n\na,"x\ny",1\nb,ragged\nc,"z",3\n')

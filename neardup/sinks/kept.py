@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,9 @@ import pyarrow as pa
 
 from neardup.errors import InvalidValue
 from neardup.files import atomic_file
-from neardup.sinks.tables import Parquet, packed
+from neardup.sinks.tables import Arrow, ArrowStream, Parquet, Sink, packed
 from neardup.sources import Source
+from neardup.sources.arrow import MAGIC
 from neardup.sources.delimited import header_line
 from neardup.sources.streams import SUFFIXES
 from neardup.types import Batch
@@ -30,7 +32,8 @@ def copy_kept(
     """Copy the documents of *source* where *mask*, in input order, is True; the names of the files made.
 
     Inputs of one format become one `kept` file; CSV files with another header and tables with another
-    schema get one of their own. Documents that are whole files are listed by id in `kept.txt`.
+    schema, or with dictionaries of their own, get one of their own. Of a WARC the records of the kept
+    pages are copied. Documents that are whole files are listed by id in `kept.txt`.
     """
     made: list[str] = []
     headers: dict[str, bytes] = {}
@@ -41,13 +44,13 @@ def copy_kept(
             wanted, at = mask[at : at + len(batch)], at + len(batch)
             if len(wanted) < len(batch):
                 break
-            if batch.format == "csv" and batch.file not in headers:
-                headers[batch.file] = header_line(source.file(batch.file), source.request)
+            if batch.file not in headers:
+                headers[batch.file] = _header(batch, source)
             shape = _shape(batch, headers)
             if shape not in writers:
-                made.append(os.path.join(folder, _name(batch, len(made))))
+                made.append(os.path.join(folder, _name(batch, headers[batch.file], len(made))))
                 file = stack.enter_context(atomic_file(made[-1], overwrite=overwrite))
-                writers[shape] = _writer(stack, file, batch, headers.get(batch.file, b""))
+                writers[shape] = _writer(stack, file, batch, headers[batch.file])
             writers[shape](batch, wanted)
         if at != len(mask):
             raise InvalidValue(f"{len(mask)} marks for {at} documents: this is not the input that was judged")
@@ -58,25 +61,54 @@ _Mask = npt.NDArray[np.bool_]
 _Put = Callable[[Batch, _Mask], None]
 
 
+def _header(batch: Batch, source: Source) -> bytes:
+    """How a file of one format begins, where that is not the same for all of them."""
+    if batch.format == "csv":
+        return header_line(source.file(batch.file), source.request)
+    if batch.format == "arrow":
+        return bytes(source.file(batch.file).head(len(MAGIC)))
+    return b""
+
+
 def _shape(batch: Batch, headers: dict[str, bytes]) -> Any:
     """What batches must share to go into one file."""
     if batch.raw is None:
         return "ids"
     if isinstance(batch.raw, pa.RecordBatch):
-        return batch.raw.schema
-    return batch.format, headers.get(batch.file)
+        own = any(map(_has_dictionary, batch.raw.schema.types))
+        return _table_ending(batch, headers[batch.file]), batch.raw.schema, batch.file if own else ""
+    return batch.format, headers[batch.file]
 
 
-def _name(batch: Batch, number: int) -> str:
+def _has_dictionary(kind: pa.DataType) -> bool:
+    return pa.types.is_dictionary(kind) or any(
+        _has_dictionary(kind.field(at).type) for at in range(kind.num_fields)
+    )
+
+
+def _table_ending(batch: Batch, header: bytes) -> str:
+    if batch.format != "arrow":
+        return ".parquet"
+    return ".arrow" if header == MAGIC else ".arrows"
+
+
+def _name(batch: Batch, header: bytes, number: int) -> str:
     stem = f"kept-{number + 1}" if number else "kept"
     if batch.raw is None:
         return f"{stem}.txt"
     if isinstance(batch.raw, pa.RecordBatch):
-        return f"{stem}.parquet"
+        return stem + _table_ending(batch, header)
     rest, ending = os.path.splitext(batch.file.lower())
     packing = ending if ending in SUFFIXES else ""
     inner = os.path.splitext(rest)[1] if packing else ending
     return f"{stem}{inner if inner in ('.tsv', '.tab') else '.' + batch.format}{packing}"
+
+
+_TABLES: Final[dict[str, Callable[[IO[bytes], pa.Schema], Sink]]] = {
+    ".parquet": Parquet,
+    ".arrow": Arrow,
+    ".arrows": ArrowStream,
+}
 
 
 def _writer(stack: ExitStack, file: IO[bytes], batch: Batch, header: bytes) -> _Put:
@@ -85,11 +117,25 @@ def _writer(stack: ExitStack, file: IO[bytes], batch: Batch, header: bytes) -> _
             file, [f"{name}\n".encode() for name in part.ids.to_pylist()], wanted
         )
     if isinstance(batch.raw, pa.RecordBatch):
-        sink = stack.enter_context(closing(Parquet(file, batch.raw.schema)))
+        table = _TABLES[_table_ending(batch, header)](file, batch.raw.schema)
+        sink = stack.enter_context(closing(table))
         return lambda part, wanted: sink.write(part.raw.filter(pa.array(wanted)))
-    out = stack.enter_context(packed(file, os.path.splitext(batch.file)[1].lower()))
+    ending = os.path.splitext(batch.file)[1].lower()
+    if batch.format == "warc":
+        return lambda part, wanted: _put_records(file, part.raw, wanted, ending)
+    out = stack.enter_context(packed(file, ending))
     out.write(header)
     return lambda part, wanted: _put_lines(out, part.raw, wanted)
+
+
+def _put_records(file: IO[bytes], records: list[bytes], wanted: _Mask, ending: str) -> None:
+    """Write records each compressed by itself, so that a reader can begin at any of them."""
+    for record, keep in zip(records, wanted.tolist(), strict=True):
+        if keep:
+            one = io.BytesIO()
+            with packed(one, ending) as out:
+                out.write(record)
+            file.write(one.getvalue())
 
 
 def _put_lines(file: IO[bytes], lines: list[bytes] | pa.LargeBinaryArray, wanted: _Mask) -> None:

@@ -85,14 +85,22 @@ class Parquet:
 class Arrow:
     """An Arrow IPC file."""
 
+    _open = staticmethod(pa.ipc.new_file)
+
     def __init__(self, file: IO[bytes], schema: pa.Schema) -> None:
-        self._writer = pa.ipc.new_file(pa.PythonFile(file, mode="w"), schema)
+        self._writer = self._open(pa.PythonFile(file, mode="w"), schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
 
     def close(self) -> None:
         self._writer.close()
+
+
+class ArrowStream(Arrow):
+    """An Arrow IPC stream."""
+
+    _open = staticmethod(pa.ipc.new_stream)
 
 
 SINKS: Final[dict[str, Callable[[IO[bytes], pa.Schema], Sink]]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from neardup.errors import MissingExtra
 from neardup.sources.files import File
@@ -14,7 +14,9 @@ from neardup.sources.reading import Report, Request, Unfit, batch_of, fields_of
 from neardup.sources.streams import BLOCK, Broken
 from neardup.types import Bad, Batch
 
-_PAGES = ("text/html", "application/xhtml+xml")
+_PAGES: Final = ("text/html", "application/xhtml+xml")
+# Room for the head of a record, and for what is read ahead.
+HEADERS: Final = 8 << 20
 
 
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
@@ -23,30 +25,40 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     texts: list[str] = []
     places: list[int] = []
     headers: list[dict[str, str]] = []
+    raw: list[bytes] = []
     count = 0
+
+    def batch() -> Batch:
+        fields, records = fields_of(headers, request.fields), raw if request.raw else None
+        return batch_of(ids, texts, places, file=file.name, fields=fields, raw=records)
+
     with file.chunks(request.limits) as chunks:
-        for number, record in enumerate(_records(chunks), 1):
+        data = _Bytes(chunks, request.limits.line + HEADERS if request.raw else 0)
+        for number, record in enumerate(_records(data), 1):
+            fields = dict(record.headers.items())
             try:
-                page = _page(record, request)
+                page = _page(record, fields, request)
             except Unfit as fault:
                 bad(Bad(file.name, number, record.stream_pos, str(fault)))
                 continue
             if page is None:
                 continue
-            fields = dict(record.headers.items())
             ids.append(_id(fields))
             texts.append(page)
             places.append(number)
             headers.append(fields)
             count += len(page)
+            if request.raw:
+                raw.append(data.record(record.stream_pos, _length(fields)))
+                count += len(raw[-1])
             if count >= BLOCK:
-                yield batch_of(ids, texts, places, file=file.name, fields=fields_of(headers, request.fields))
-                ids, texts, places, headers, count = [], [], [], [], 0
+                yield batch()
+                ids, texts, places, headers, raw, count = [], [], [], [], [], 0
     if ids:
-        yield batch_of(ids, texts, places, file=file.name, fields=fields_of(headers, request.fields))
+        yield batch()
 
 
-def _records(chunks: Iterator[bytes]) -> Iterator[Any]:
+def _records(file: _Bytes) -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # fastwarc warns of itself when imported
@@ -54,7 +66,6 @@ def _records(chunks: Iterator[bytes]) -> Iterator[Any]:
             from fastwarc.warc import ArchiveIterator, WarcRecordType
     except ImportError:
         raise MissingExtra("WARC needs fastwarc; install it: pip install 'neardup[warc]'") from None
-    file = _Bytes(chunks)
     try:
         yield from ArchiveIterator(file, record_types=WarcRecordType.response, parse_http=True)
     except FastWARCError as error:
@@ -63,14 +74,21 @@ def _records(chunks: Iterator[bytes]) -> Iterator[Any]:
         raise file.broken
 
 
-def _page(record: Any, request: Request) -> str | None:
+def _page(record: Any, fields: dict[str, str], request: Request) -> str | None:
     """The main text of an HTML response; None for another kind of response."""
     if not record.is_http or (record.http_content_type or "").lower() not in _PAGES:
         return None
-    data = record.reader.read(request.limits.line + 1)
-    if len(data) > request.limits.line:
-        raise Unfit(f"is over the limit of {size(request.limits.line)} a record")
+    limit = request.limits.line
+    data = b"" if _length(fields) > limit else record.reader.read(limit + 1)
+    if max(len(data), _length(fields)) > limit:
+        raise Unfit(f"is over the limit of {size(limit)} a record")
     return main_text(data)
+
+
+def _length(fields: dict[str, str]) -> int:
+    """The bytes of a record behind its head."""
+    length = fields.get("Content-Length", "").strip()
+    return int(length) if length.isascii() and length.isdecimal() else 0
 
 
 def _id(headers: dict[str, str]) -> str:
@@ -79,10 +97,14 @@ def _id(headers: dict[str, str]) -> str:
 
 
 class _Bytes:
-    """Chunks as the file that fastwarc reads from; it ends where the chunks break, and remembers why."""
+    """Chunks as the file that fastwarc reads from; it ends where the chunks break, and remembers why.
 
-    def __init__(self, chunks: Iterator[bytes]) -> None:
+    The last *memory* bytes that were read are kept, for `record`.
+    """
+
+    def __init__(self, chunks: Iterator[bytes], memory: int) -> None:
         self._chunks, self._held, self._at = chunks, b"", 0
+        self._memory, self._last, self._begin = memory, bytearray(), 0
         self.broken: Broken | None = None
 
     def read(self, length: int = -1) -> bytes:
@@ -93,7 +115,21 @@ class _Bytes:
                 self._held, self._at, self.broken = b"", 0, error
         piece = self._held[self._at : len(self._held) if length < 0 else self._at + length]
         self._at += len(piece)
+        if self._memory:
+            self._last += piece
+            self._forget(self._begin + len(self._last) - self._memory)
         return piece
+
+    def record(self, begin: int, length: int) -> bytes:
+        """The record at *begin*, which has *length* bytes behind its head; what came before is forgotten."""
+        self._forget(begin)
+        head = self._last.index(b"\r\n\r\n") + 4
+        return bytes(self._last[: head + length]) + b"\r\n\r\n"
+
+    def _forget(self, begin: int) -> None:
+        if begin > self._begin:
+            del self._last[: begin - self._begin]
+            self._begin = begin
 
     def tell(self) -> int:
         return 0
