@@ -49,11 +49,12 @@ impl TextStore {
         };
         let mut texts = std::mem::replace(&mut self.memory, room);
         self.written += texts.len() as u64;
-        self.writer = Some(thread::spawn(move || {
+        let writer = thread::Builder::new().spawn(move || {
             file.write_all(&texts)?;
             texts.clear();
             Ok(texts)
-        }));
+        });
+        self.writer = Some(writer?);
         Ok(())
     }
 

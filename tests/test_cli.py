@@ -9,12 +9,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import neardup as nd
-from neardup.adapters.cli import COMMANDS, visible
+from neardup.adapters.cli import COMMANDS, run, visible
 
 unix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 DOCUMENTS = [
@@ -306,3 +307,12 @@ def test_the_secret_of_a_keyed_scheme_is_nowhere_in_the_output(tmp_path: Path) -
     done = neardup("schemes", str(file))
     assert "needs a secret" in refused(done, 2)
     assert "a long secret" not in done.stdout + done.stderr + file.read_text()
+
+
+def test_a_system_without_threads_is_one_clear_line(corpus, tmp_path, monkeypatch, capsys):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert run(["dedupe", str(corpus), "-o", str(tmp_path / "out")]) == 5
+    assert capsys.readouterr().err.startswith("neardup: the system gives no thread")

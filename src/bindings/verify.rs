@@ -9,10 +9,10 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use super::InvalidValue;
 use super::interrupt::interruptible;
 use super::text::{NativeFrequencies, NativeRecipe};
 use super::texts::{ArrowChunk, Texts, text_or_empty};
+use super::{InvalidValue, LimitReached};
 use crate::frequencies::Frozen;
 use crate::memory::give_back;
 use crate::neighbours::{Neighbours, walk};
@@ -57,9 +57,14 @@ fn walk_pairs<'py>(
 ) -> PyResult<(Bound<'py, PyArray1<u32>>, Vec<usize>)> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     let known = |number: &i64| usize::try_from(*number).is_ok_and(|at| at < documents);
-    let few = u32::try_from(left.len() * 2).is_ok() && u32::try_from(documents).is_ok();
-    if left.len() != right.len() || !few || !left.iter().chain(right).all(known) {
+    if left.len() != right.len() || !left.iter().chain(right).all(known) {
         return Err(InvalidValue::new_err("pairs must be two equally long lists of known documents"));
+    }
+    if u32::try_from(left.len() * 2).is_err() || u32::try_from(documents).is_err() {
+        let count = left.len();
+        return Err(LimitReached::new_err(format!(
+            "{count} candidate pairs are too many, the limit is 2147483647; ask for a higher similarity or a smaller radius"
+        )));
     }
     let pairs: Vec<_> = left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect();
     let found = py.detach(|| walk(documents, &pairs, least));
@@ -459,8 +464,9 @@ impl Profiles {
         });
         let oldest = oldest.unwrap_or(0);
         let old: Vec<_> = self.held.extract_if(|_, (_, used)| *used <= oldest && *used != self.now).collect();
-        // To free many small pieces takes a while, for which nobody needs to wait.
-        std::thread::spawn(move || drop(old));
+        // To free many small pieces takes a while, for which nobody needs to wait. Where the system gives no
+        // thread, they are freed with the closure.
+        drop(std::thread::Builder::new().spawn(move || drop(old)));
         self.bytes = self.held.values().map(|(profile, _)| profile.bytes()).sum();
     }
 }

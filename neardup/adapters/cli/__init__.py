@@ -125,6 +125,8 @@ def run(arguments: list[str] | None = None) -> int:
     except OSError as error:
         return _say(_of_system(error), 5)
     except Exception as error:
+        if "can't start new thread" in str(error):  # all that Python says of it
+            return _say("the system gives no thread; raise the limit of processes (ulimit -u)", 5)
         if os.environ.get("NEARDUP_DEBUG"):
             raise
         return _say(f"internal error: {error!r}; NEARDUP_DEBUG=1 shows where", 1)
