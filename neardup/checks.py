@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import operator
+import os
 from typing import Any, Final
 
 from neardup.errors import InvalidType, InvalidValue, shown
@@ -52,3 +53,8 @@ def check_text(name: str, value: object) -> str:
 def check_threads(threads: int | None) -> int | None:
     """*threads* if there can be so many; None asks for as many as the machine has."""
     return None if threads is None else whole("threads", threads, 1, MAX_THREADS)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from neardup.errors import InvalidValue
 from neardup.files import atomic_file
-from neardup.sinks.tables import Arrow, ArrowStream, Parquet, Sink, packed
+from neardup.sinks.packing import packed
+from neardup.sinks.tables import Arrow, ArrowStream, Parquet, Sink
 from neardup.sources import Source
 from neardup.sources.arrow import MAGIC
 from neardup.sources.delimited import header_line

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import csv
-import gzip
 import io
-import lzma
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +15,7 @@ import pyarrow as pa
 
 from neardup.errors import UnknownName
 from neardup.files import atomic_file
+from neardup.sinks.packing import PACKED, packed
 
 STDOUT: Final = "-"
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -111,8 +109,6 @@ SINKS: Final[dict[str, Callable[[IO[bytes], pa.Schema], Sink]]] = {
     ".arrow": Arrow,
 }
 
-_PACKED: Final = (".gz", ".zst", ".xz", ".bz2")
-
 
 @contextmanager
 def open_sink(path: str | os.PathLike[str], schema: pa.Schema, *, overwrite: bool = False) -> Iterator[Sink]:
@@ -138,43 +134,10 @@ def open_sink(path: str | os.PathLike[str], schema: pa.Schema, *, overwrite: boo
 def check_sink(name: str) -> str:
     """The ending of *name* that tells its format; raises if no sink writes it."""
     stem, ending = os.path.splitext(name.lower())
-    inner = os.path.splitext(stem)[1] if ending in _PACKED else ending
-    if inner not in SINKS or (ending in _PACKED and inner in (".parquet", ".arrow")):
+    inner = os.path.splitext(stem)[1] if ending in PACKED else ending
+    if inner not in SINKS or (ending in PACKED and inner in (".parquet", ".arrow")):
         raise UnknownName(f"cannot tell the format of {name!r}; known endings: {', '.join(SINKS)}")
     return inner
-
-
-@contextmanager
-def packed(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
-    """*file* as one to write to, compressed as *ending* tells; the same bytes whenever it is written."""
-    out: Any
-    if ending == ".gz":
-        out = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, mtime=0, filename="")
-    elif ending == ".xz":
-        out = lzma.LZMAFile(file, "wb")  # noqa: SIM115
-    elif ending == ".bz2":
-        out = bz2.BZ2File(file, "wb")
-    elif ending == ".zst":
-        out = pa.CompressedOutputStream(pa.PythonFile(_Kept(file), mode="w"), "zstd")
-    else:
-        yield file
-        return
-    with out:
-        yield out
-
-
-class _Kept:
-    """A file that outlives the stream that writes to it."""
-
-    closed = False
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.write = file.write
-        self.flush = file.flush
-        self.tell = file.tell
-
-    def close(self) -> None:
-        self.flush()
 
 
 def _plain(value: Any) -> Any:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from neardup.checks import cores
 from neardup.sources.files import File
 from neardup.sources.limits import size
 from neardup.sources.reading import Report, Request, batch_of
@@ -64,9 +65,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
 def read_all(files: Iterable[File], request: Request, bad: Report) -> Iterator[Batch]:
     """The pictures of many files, in batches. A picture's place is its file's number below the root."""
     cache = Cache()
-    workers = ThreadPoolExecutor(
-        max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
-    )
+    workers = ThreadPoolExecutor(cores())
     try:
         for root, found in groupby(files, key=lambda file: file.root):
             numbered = enumerate(found, 1)
