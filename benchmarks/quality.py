@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import neardup as nd
+from neardup.verify import IDENTICAL, SPELLED
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def by_reason(truth: Path, evidence: Any) -> dict[str, tuple[int, int]]:
     counts: dict[str, list[int]] = {}
     for row in evidence.to_pylist():
         one, other = row["keeper"], row["id"]
-        if row["accepted"] and row["rule"] != "identical text" and {one, other} not in doubtful:
+        if row["accepted"] and row["rule"] not in (IDENTICAL, SPELLED) and {one, other} not in doubtful:
             count = counts.setdefault(row["rule"], [0, 0])
             count[0] += cluster[one] == cluster[other]
             count[1] += 1

@@ -69,9 +69,9 @@ class Recipe:
 
 def survey(
     recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, threads: int | None
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-    """128 bits that identify each normalised text, whether there is information in it, and its
-    characters; the features are counted into *frequencies*."""
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    """128 bits that identify each normalised text, whether there is information in it, its characters, and
+    32 bits that tell its spellings apart; the features are counted into *frequencies*."""
 
 @final
 class Verifier:

@@ -51,6 +51,7 @@ from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
     REASONS,
+    SPELLED,
     UNVERIFIED,
     WHOLE,
     Measure,
@@ -369,7 +370,7 @@ class Flow:
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
         same = Representatives.of(documents, self.settings, self.keep, fixed)
-        documents = documents.without("content")
+        documents = documents.without("content", "spelling")
         _give_back()
         prints = self.fingerprint(sources, scheme, same)
         _give_back()
@@ -889,6 +890,8 @@ class Representatives:
     """The text of each document, -1 where it has no information."""
     others: Places
     """The documents that stand for none, in the order of the input."""
+    exact: Flags
+    """Which documents are spelled as the one that stands for their text."""
     twin: Places
     """With *across* and *within*, the first text that is equal to each."""
     field: Places
@@ -918,6 +921,7 @@ class Representatives:
             document=document,
             of_document=of_document,
             others=np.flatnonzero(alone).astype(np.int32),
+            exact=_exact(documents.spelling, of_document, document[twin] if len(twin) else document),
             twin=twin,
             field=np.zeros(0, np.int32) if codes is None else codes[document],
             across=settings.across is not None,
@@ -953,6 +957,11 @@ class Representatives:
         found: Flags = texts[0] == texts[1]
         return found
 
+    def spelled_alike(self, one: Rows | Places, other: Rows | Places) -> Flags:
+        """Which of the documents that have the same text are letter for letter the same, two by two."""
+        found: Flags = self.exact[one] & self.exact[other]
+        return found
+
     def comparable(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Flags:
         """Which pairs may be compared: of one source, or of two, as the user wants."""
         wanted: Flags = ~(self.fixed[left] & self.fixed[right])
@@ -961,6 +970,15 @@ class Representatives:
         if self.across:
             wanted &= self.field[left] != self.field[right]
         return wanted
+
+
+def _exact(spelling: npt.NDArray[np.uint32], of_document: Places, first: Places) -> Flags:
+    """Which documents are spelled as the *first* one of their text."""
+    exact = np.ones(len(spelling), dtype=bool)
+    for begin in range(0, len(spelling) if len(first) else 0, STEP):
+        part = slice(begin, begin + STEP)
+        exact[part] = spelling[part] == spelling[first[of_document[part]]]
+    return exact
 
 
 def _order(
@@ -1220,7 +1238,7 @@ class Conclusion:
             distance[~copies] = self._found.distance[pair[~copies]]
         measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
         measured[~copies] = self._judged.measured[pair[~copies]]
-        rules = np.zeros(len(rows), dtype=np.uint8)
+        rules = np.where(self._same.spelled_alike(rows, keeper), 0, len(REASONS) + 2).astype(np.uint8)
         rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured / WHOLE, rules
 
@@ -1231,7 +1249,7 @@ class Conclusion:
     def _words(self) -> pa.StringArray:
         """What the evidence says: of copies, of what was not verified, and of reasons."""
         if self._found.ways is None:
-            return pa.array([IDENTICAL, UNVERIFIED, *REASONS], pa.string())
+            return pa.array([IDENTICAL, UNVERIFIED, *REASONS, SPELLED], pa.string())
         return pa.array([pictures.IDENTICAL, UNVERIFIED, *pictures.REASONS], pa.string())
 
     def annotations(self) -> Iterator[pa.RecordBatch]:

@@ -30,6 +30,8 @@ class Documents:
     """Characters of the text."""
     content: npt.NDArray[np.uint64]
     """128 bits that identify the normalised text; 0 where there is no information in it."""
+    spelling: npt.NDArray[np.uint32]
+    """32 bits that tell texts apart whose normalised form is the same."""
     files: list[str]
     runs: list[tuple[int, int]]
     """Which of the files the documents stand in, up to which row."""
@@ -48,9 +50,9 @@ class Documents:
         files, ends = np.array(self.runs, np.int64).reshape(-1, 2).T
         return np.repeat(files.astype(np.int32), np.diff(ends, prepend=0))
 
-    def without(self, column: str) -> Documents:
-        """The same, without *column*, which nobody needs any more."""
-        changes: dict[str, Any] = {column: getattr(self, column)[:0].copy()}
+    def without(self, *columns: str) -> Documents:
+        """The same, without *columns*, which nobody needs any more."""
+        changes: dict[str, Any] = {column: getattr(self, column)[:0].copy() for column in columns}
         return replace(self, **changes)
 
     def table(self) -> pa.Table:
@@ -59,6 +61,7 @@ class Documents:
             "id": self.ids,
             "length": pa.array(self.lengths),
             "content": pa.Array.from_buffers(pa.binary(16), len(self), [None, pa.py_buffer(self.content)]),
+            "spelling": pa.array(self.spelling),
         }
         table = pa.table(columns)
         for name in self.fields.column_names:
@@ -78,6 +81,7 @@ class Documents:
             ids=ids.cast(pa.large_string()),
             lengths=lengths.to_numpy(),
             content=words,
+            spelling=_whole(table.column("spelling")).to_numpy(),
             files=files,
             runs=[(file, end) for file, end in runs],
             fields=fields.replace_schema_metadata(None),
@@ -161,40 +165,42 @@ class Surveyor:
         self._files: dict[str, int] = {}
         self._runs: list[tuple[int, int]] = []
         self._ids, self._lengths, self._content = _Names(), _Column(np.uint32), _Column(np.uint64, 2)
+        self._spelling = _Column(np.uint32)
         self._fields: dict[str, list[Any]] = {name: [] for name in fields}
         self.count = 0
         if begun is not None:
             self._files = {name: number for number, name in enumerate(begun.files)}
             for name, parts in self._fields.items():
                 parts.append(begun.fields.column(name).combine_chunks())
-            self._add(begun.ids, begun.lengths, begun.content)
+            self._add(begun.ids, begun.lengths, begun.content, begun.spelling)
             self._runs = list(begun.runs)
 
     def add(self, batch: Batch) -> None:
         """Look at the documents of one batch."""
         if batch.pictures is not None:
-            content, informative, lengths = _look(batch)
+            content, informative, lengths, spelling = _look(batch)
         else:
-            content, informative, lengths = _native.survey(
+            content, informative, lengths, spelling = _native.survey(
                 self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
             )
         content[~informative] = 0
         if batch.fields is not None:
             for name, parts in self._fields.items():
                 parts.append(batch.fields.column(name))
-        self._add(batch.ids, lengths, content)
+        self._add(batch.ids, lengths, content, spelling)
         file = self._files.setdefault(batch.file, len(self._files))
         if self._runs and self._runs[-1][0] == file:
             self._runs.pop()
         self._runs.append((file, self.count))
 
-    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any) -> None:
+    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any, spelling: Any) -> None:
         self.count += len(ids)
         if self.count > MOST:
             raise LimitReached(f"more than {MOST:,} documents; deduplicate parts of them, then what stays")
         self._ids.add(ids)
         self._lengths.add(lengths)
         self._content.add(content)
+        self._spelling.add(spelling)
 
     def documents(self) -> Documents:
         """All documents so far."""
@@ -202,18 +208,19 @@ class Surveyor:
             ids=self._ids.whole(),
             lengths=self._lengths.whole(),
             content=self._content.whole(),
+            spelling=self._spelling.whole(),
             files=list(self._files),
             runs=list(self._runs),
             fields=pa.table({name: _field(parts) for name, parts in self._fields.items()}),
         )
 
 
-def _look(batch: Batch) -> tuple[Any, Any, Any]:
-    """Contents (of the files), whether there is something to see, and lengths, which pictures have not."""
+def _look(batch: Batch) -> tuple[Any, Any, Any, Any]:
+    """Contents (of the files), whether there is something to see; pictures have no lengths and spellings."""
     digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
     content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
     _, informative = fingerprints_of(batch.pictures, [WHOLE])  # type: ignore[arg-type]
-    return content, informative, np.zeros(len(batch), dtype=np.int64)
+    return content, informative, np.zeros(len(batch), dtype=np.int64), np.zeros(len(batch), dtype=np.uint32)
 
 
 def _field(parts: list[Any]) -> pa.ChunkedArray:

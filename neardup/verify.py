@@ -42,9 +42,11 @@ REASONS: Final = (
     "a whole passage was replaced",
     "same frame, other content",
     "not close enough for strict",
+    "same words about another subject",
 )
 ACCEPTING: Final = 3
 IDENTICAL: Final = "identical text"
+SPELLED: Final = "identical but for case, spacing or punctuation"
 UNVERIFIED: Final = "fingerprint only, not verified"
 
 
@@ -65,17 +67,23 @@ class Rule:
     grey_middle: bool = False
     middle_high: int = 9600
     middle_words: int = 40
+    middle_common: int = 20
+    middle_rare: int = 9500
     passage: int = 10
     gap: int = 3
     drop: int = 500
     numbers: int = 56
+    near: int = 9300
+    near_numbers: int = 32
     siblings: int = 2
     slot: int = 16
+    subject: int = 24
+    families: int = 12
 
 
 RULES: Final = {
     "default": Rule(),
-    "strict": Rule(high=9500, siblings=1, grey=False),
+    "strict": Rule(high=9500, siblings=1, grey=False, slot=64),
     "loose": Rule(
         middle_high=9000, common=6600, contrast=5000, numbers=32, short_rare=3400, grey_middle=True
     ),

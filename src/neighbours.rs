@@ -72,6 +72,8 @@ pub struct Neighbours {
     begins: Vec<usize>,
     entries: Vec<(u32, u16)>,
     group: Vec<u32>,
+    /// From this similarity on two are of one group.
+    same: u16,
 }
 
 impl Neighbours {
@@ -109,7 +111,7 @@ impl Neighbours {
         for at in 0..count as u32 {
             group[at as usize] = root(&mut group, at);
         }
-        Neighbours { documents, begins, entries, group }
+        Neighbours { documents, begins, entries, group, same }
     }
 
     fn of(&self, document: u32) -> &[(u32, u16)] {
@@ -121,6 +123,12 @@ impl Neighbours {
 
     fn group(&self, document: u32) -> Option<u32> {
         self.documents.binary_search(&document).ok().map(|at| self.group[at])
+    }
+
+    /// Whether each of a pair is in a group with others, and not in one with the other.
+    pub fn are_two_groups(&self, left: u32, right: u32) -> bool {
+        let near = |document| self.of(document).iter().any(|(_, similarity)| *similarity >= self.same);
+        self.group(left) != self.group(right) && near(left) && near(right)
     }
 
     /// Rivals of a pair: the nearest of every other group, and the nearest of all.
@@ -183,5 +191,7 @@ mod tests {
         let near = Neighbours::new(&pairs, 9000);
         assert_eq!(near.rivals(0, 1), (vec![9], vec![7, 9, 3]));
         assert_eq!(near.rivals(4, 5), (vec![], vec![]));
+        assert!(near.are_two_groups(0, 9));
+        assert!(!near.are_two_groups(0, 7) && !near.are_two_groups(0, 4));
     }
 }

@@ -130,6 +130,11 @@ pub struct Rule {
     pub middle_high: u64,
     /// One word in so many is few.
     pub middle_words: u64,
+    /// The same where what differs is common text: `common` is not below the plain similarity.
+    pub middle_common: u64,
+    /// Below `high` they are accepted if at least this much of the rare text is the same, and `common` is higher
+    /// than the plain similarity by `drop`.
+    pub middle_rare: u64,
     /// A passage of more than one in so many words that was replaced is too long.
     pub passage: u64,
     /// More words than this a gap, and the difference is in passages, not in words.
@@ -139,10 +144,17 @@ pub struct Rule {
     pub drop: u64,
     /// One number in so many words may differ.
     pub numbers: u64,
+    /// From this plain similarity on, and in long texts, one number in so many words may differ.
+    pub near: u64,
+    pub near_numbers: u64,
     /// So many siblings make a template.
     pub siblings: usize,
     /// Below one feature in so many the difference is too small to speak of a template.
     pub slot: u64,
+    /// Among so many first words a text names its subject; 0: it is not asked for.
+    pub subject: usize,
+    /// Among so many first words each of two families names what the other has not; 0: it is not asked for.
+    pub families: usize,
 }
 
 /// Why a pair was accepted or rejected. The order is that of `neardup.verify.REASONS`.
@@ -160,6 +172,7 @@ pub enum Reason {
     Passage = 8,
     Frame = 9,
     NotStrict = 10,
+    OtherSubject = 11,
 }
 
 impl Reason {
@@ -174,10 +187,17 @@ pub struct Rivals<'a> {
     pub groups: Vec<&'a Profile>,
     /// The nearest ones of any group.
     pub all: Vec<&'a Profile>,
+    /// Whether each of the two is nearly identical to others, of another group than the other one.
+    pub both_have_copies: bool,
 }
 
 /// Judge a pair by itself. An accepting reason stands only if the neighbours do not object.
 pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) -> Reason {
+    let reason = judge_measured(left, right, measures, rule);
+    if reason.accepts() && other_subject(left, right, rule.subject) { Reason::OtherSubject } else { reason }
+}
+
+fn judge_measured(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) -> Reason {
     if measures.plain < rule.floor {
         return Reason::TooDifferent;
     }
@@ -193,14 +213,16 @@ pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) 
     let longer = left.tokens.len().max(right.tokens.len());
     let short = longer <= rule.short;
     let long = shorter as usize >= rule.long;
-    if other_numbers(left, right) * rule.numbers > shorter {
+    let numbers = if long && measures.plain >= rule.near { rule.near_numbers } else { rule.numbers };
+    if other_numbers(left, right) * numbers > shorter {
         return Reason::OtherNumbers;
     }
     let gaps = || (Gaps::of(&left.tokens, &right.tokens), Gaps::of(&right.tokens, &left.tokens));
     if high {
         if !short && !long && measures.plain < rule.middle_high {
             let (one, other) = gaps();
-            if one.words.min(other.words) * rule.middle_words > shorter {
+            let few = if measures.common < measures.plain { rule.middle_words } else { rule.middle_common };
+            if one.words.min(other.words) * few > shorter {
                 return Reason::Unclear;
             }
         }
@@ -220,7 +242,35 @@ pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) 
         }
         return Reason::Revision;
     }
-    if rule.grey_middle { Reason::Revision } else { Reason::Unclear }
+    let alike = || {
+        let (one, other) = gaps();
+        one.words.min(other.words) * rule.middle_common <= shorter
+    };
+    let rises = measures.common >= measures.plain + rule.drop && measures.rare >= rule.middle_rare;
+    if rule.grey_middle || rises && alike() { Reason::Revision } else { Reason::Unclear }
+}
+
+/// Whether one text names a subject in its first words, again and again, where the other names another: a word
+/// that the other never has, and one that takes its place between the same two words.
+fn other_subject(left: &Profile, right: &Profile, first: usize) -> bool {
+    let (ours, theirs) = (only_in(left, right, first), only_in(right, left, first));
+    let places = |profile: &Profile, subject: u64| -> Vec<[u64; 2]> {
+        let held = profile.tokens.iter().filter(|token| **token == subject).count();
+        let threes = profile.tokens.windows(3).filter(|three| held > 1 && three[1] == subject);
+        threes.map(|three| [three[0], three[2]]).collect()
+    };
+    let theirs: Vec<_> = theirs.into_iter().flat_map(|subject| places(right, subject)).collect();
+    !theirs.is_empty()
+        && ours.into_iter().any(|subject| places(left, subject).iter().any(|place| theirs.contains(place)))
+}
+
+/// Words among the *first* of one text that the other has nowhere; numbers are none.
+fn only_in(own: &Profile, other: &Profile, first: usize) -> Vec<u64> {
+    let mut found: Vec<u64> = own.tokens.iter().take(first).copied().collect();
+    found.sort_unstable();
+    found.dedup();
+    found.retain(|token| !other.tokens.contains(token) && own.numbers.binary_search(token).is_err());
+    found
 }
 
 /// Ask the neighbours of a pair that was accepted by itself: what both share must be their own,
@@ -241,7 +291,11 @@ pub fn contest(
             dispute.stands_out(&rivals.groups, rule.contrast, || dispute.leftover)
         }
     };
-    let template = dispute.has_siblings(left, right, rule, rivals) || !stands_out();
+    let two_families = || {
+        let named = |own, other| !only_in(own, other, rule.families).is_empty();
+        measures.plain < rule.high && rivals.both_have_copies && named(left, right) && named(right, left)
+    };
+    let template = dispute.has_siblings(left, right, rule, rivals) || two_families() || !stands_out();
     if template { Reason::Template } else { reason }
 }
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
-from neardup.verify import ACCEPTING, IDENTICAL, REASONS, UNVERIFIED
+from neardup.verify import ACCEPTING, IDENTICAL, REASONS, SPELLED, UNVERIFIED
 
 from .corpus import chain, collection, edited, words
 
-ACCEPTED = {*REASONS[:ACCEPTING], IDENTICAL}
+ACCEPTED = {*REASONS[:ACCEPTING], IDENTICAL, SPELLED}
 KEEPS = ["central,longest", "longest", "shortest", "first", "last", "max:rank", "none"]
 
 
@@ -137,11 +137,18 @@ def test_one_document_stays() -> None:
     check(nd.dedupe(rows), rows)
 
 
-def test_texts_that_differ_in_case_and_space_alone_are_identical() -> None:
-    rows = [{"id": "a", "text": " ".join(words(5))}, {"id": "b", "text": "  ".join(words(5)).upper() + " ."}]
-    result = nd.dedupe(rows)
-    check(result, rows)
-    assert result.evidence.column("rule").to_pylist() == [IDENTICAL]
+def test_texts_that_differ_in_case_and_space_alone_are_not_called_identical() -> None:
+    text = " ".join(words(5))
+    rows = [
+        {"id": "a", "text": text},
+        {"id": "b", "text": "  ".join(words(5)).upper() + " ."},
+        {"id": "c", "text": text},
+    ]
+    for keep in ("first", "last"):
+        result = nd.dedupe(rows, keep=keep)
+        check(result, rows)
+        rules = {row["id"]: row["rule"] for row in result.evidence.to_pylist()}
+        assert rules == {"b": SPELLED, ("c" if keep == "first" else "a"): IDENTICAL}
 
 
 def test_the_distance_of_identical_texts_is_that_of_their_fingerprints() -> None:

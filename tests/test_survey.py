@@ -15,7 +15,7 @@ from .conftest import texts
 def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]) -> None:
     scheme = nd.scheme("text")
     counted, array = _native.Frequencies(), pa.array(corpus, pa.large_string())
-    content, informative, lengths = _native.survey(scheme.recipe, arrow_chunk(array), counted, 2)
+    content, informative, lengths, spellings = _native.survey(scheme.recipe, arrow_chunk(array), counted, 2)
     fitted = scheme.fit(corpus).frequencies
     assert fitted is not None
     assert counted.to_bytes() == fitted.to_bytes()
@@ -27,3 +27,12 @@ def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]
         for other in range(at):
             if informative[at] and informative[other]:
                 assert (keys[at] == keys[other]) == (text == normal[other])
+                assert corpus[at] != corpus[other] or spellings[at] == spellings[other]
+
+
+def test_a_survey_tells_spellings_apart() -> None:
+    array = pa.array(["x = a + b", "x = a - b", "X = A + B", "x = a + b"], pa.large_string())
+    content, *_, spellings = _native.survey(nd.scheme("text").recipe, arrow_chunk(array), None, 1)
+    assert (content == content[0]).all()
+    assert len(set(spellings.tolist())) == 3
+    assert spellings[0] == spellings[3]

@@ -1,4 +1,4 @@
-"""How a pair of 0.90 or more is told from two siblings of one template: tests 4 and 12 of docs/quality.md."""
+"""How a pair is told from two siblings of one template: tests 4 to 6 and 10 to 14 of docs/quality.md."""
 
 from __future__ import annotations
 
@@ -105,6 +105,110 @@ def test_many_edited_copies_of_one_text_are_found_though_they_share_nothing_rare
     poor = [row for row in evidence(result) if row["rare"] < 0.34 and row["similarity"] >= HIGH[mode]]
     assert len(poor) > count
     assert all(row["common"] >= row["similarity"] - 0.05 for row in poor)
-    assert {row["rule"] for row in poor} == {"nearly identical"}
-    assert len(removed(result)) == count - 1
+    # The strict rule also looks at small differences, and takes some edits in the same place for a form.
+    least = 0.85 if mode == "strict" else 1.0
+    assert sum(row["rule"] == "nearly identical" for row in poor) >= least * len(poor)
+    assert len(removed(result)) >= least * (count - 1)
     assert removed(result) < {row["id"] for row in copies}
+
+
+@pytest.mark.parametrize(("mode", "least", "most"), [("default", 39, 39), ("strict", 0, 8)])
+def test_forms_with_little_filled_in_are_told_apart_by_strict(mode: str, least: int, most: int) -> None:
+    pages = []
+    for number in range(40):
+        text, own = words(2, 240), words(1000 + number, 9)
+        text[20:24], text[120:123], text[200:202] = own[:4], own[4:7], own[7:]
+        pages.append(document(f"page-{number:02}", text))
+    others = [document(f"other-{number:02}", words(2000 + number, 200)) for number in range(100)]
+    assert least <= len(removed(nd.dedupe(pages + others, verify=mode))) <= most
+
+
+def about(subject: str, places: list[int]) -> list[str]:
+    text = words(3, 200)
+    for place in places:
+        text[place] = subject
+    return text
+
+
+@pytest.mark.parametrize(
+    ("places", "rule"),
+    [
+        ([5, 60, 120, 180], "same words about another subject"),
+        ([5], "nearly identical"),  # named once: an edit
+        ([60, 120, 180], "nearly identical"),  # not what the text begins with
+    ],
+)
+@pytest.mark.parametrize("mode", HIGH)
+def test_the_same_words_about_another_subject_are_no_copy(mode: str, places: list[int], rule: str) -> None:
+    rows = [document("halt", about("halt", places)), document("reboot", about("reboot", places))]
+    assert verdict(nd.dedupe(rows, verify=mode), "halt", "reboot")["rule"] == rule
+
+
+def test_a_subject_that_changed_its_place_is_no_other_subject() -> None:
+    one, other = about("halt", [5, 60, 120, 180]), about("reboot", [5, 60, 120, 180])
+    rows = [document("one", one, ["halt", "reboot"]), document("other", other, ["halt", "reboot"])]
+    assert verdict(nd.dedupe(rows), "one", "other")["rule"] == "nearly identical"
+
+
+@pytest.mark.parametrize(
+    ("size", "numbers", "rule"),
+    [
+        (300, 9, "nearly identical"),
+        (300, 10, "different numbers"),
+        (120, 2, "nearly identical"),
+        (120, 3, "different numbers"),  # too short: a form that was filled in
+    ],
+)
+def test_in_a_long_text_that_is_nearly_the_same_some_numbers_may_differ(
+    size: int, numbers: int, rule: str
+) -> None:
+    rows = []
+    for id, first in (("old", 100), ("new", 500)):
+        text = words(3, size)
+        for at in range(numbers):
+            text[at * (size // numbers) + 3] = str(first + at)
+        rows.append(document(id, text))
+    pair = verdict(nd.dedupe(rows), "old", "new")
+    assert pair["similarity"] >= 0.93
+    assert pair["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("replaced", "rule"), [(4, "nearly identical"), (6, "too short to tell a revision from a sibling")]
+)
+def test_a_middling_text_may_lose_a_word_in_twenty_if_others_do_not_have_it(replaced: int, rule: str) -> None:
+    text = words(3, 100)
+    rows = [document("one", text), document("other", edited(text, 6, replaced))]
+    pair = verdict(nd.dedupe(rows), "one", "other")
+    assert 0.90 <= pair["similarity"] < 0.96
+    assert pair["common"] >= pair["similarity"]
+    assert pair["rule"] == rule
+
+
+@pytest.mark.parametrize(
+    ("own", "rule"), [(0, "revision"), (10, "too short to tell a revision from a sibling")]
+)
+def test_a_middling_text_with_furniture_added_is_a_revision(own: int, rule: str) -> None:
+    furniture = words(1, 30)
+    pages = [document(f"page-{number:03}", words(100 + number, 60), furniture) for number in range(400)]
+    body = words(3, 80)
+    rows = [document("bare", body, words(4, own)), document("framed", body, furniture)]
+    pair = verdict(nd.dedupe(pages + rows), "bare", "framed")
+    assert pair["similarity"] < 0.90
+    assert pair["rule"] == rule
+
+
+@pytest.mark.parametrize(("copies", "rule"), [(0, "revision"), (1, "same template, different content")])
+def test_two_families_are_not_joined_by_a_pair_that_is_less_alike(copies: int, rule: str) -> None:
+    one = words(3, 200)
+    other = edited(one, 7, 24)
+    one[2], other[2] = "authorization", "role"
+    rows = [document("one-0", one), document("other-0", other)]
+    for number in range(1, copies + 1):
+        rows.append(document(f"one-{number}", edited(one[:20], 8, 0), edited(one[20:], 8 + number, 3)))
+        rows.append(document(f"other-{number}", other[:20], edited(other[20:], 18 + number, 3)))
+    result = nd.dedupe(rows)
+    pair = verdict(result, "one-0", "other-0")
+    assert 0.64 <= pair["similarity"] < 0.90
+    assert pair["rule"] == rule
+    assert len(removed(result)) == (2 if copies else 1)

@@ -309,6 +309,7 @@ impl Verifier {
             verdict: &'a mut Verdict,
             groups: Vec<u32>,
             all: Vec<u32>,
+            both_have_copies: bool,
         }
         impl Open<'_> {
             fn documents(&self) -> impl Iterator<Item = u32> {
@@ -322,7 +323,8 @@ impl Verifier {
         let mut open: Vec<Open<'_>> = accepted
             .map(|(pair, verdict)| {
                 let (groups, all) = neighbours.rivals(pair.0, pair.1);
-                Open { pair: *pair, verdict, groups, all }
+                let both_have_copies = neighbours.are_two_groups(pair.0, pair.1);
+                Open { pair: *pair, verdict, groups, all, both_have_copies }
             })
             .collect();
         let mut at = 0;
@@ -340,8 +342,9 @@ impl Verifier {
                     cancel,
                     || (),
                     |(), open| {
-                        for Open { pair, verdict, groups, all } in open {
-                            let rivals = Rivals { groups: look_up(groups), all: look_up(all) };
+                        for Open { pair, verdict, groups, all, both_have_copies } in open {
+                            let (groups, all) = (look_up(groups), look_up(all));
+                            let rivals = Rivals { groups, all, both_have_copies: *both_have_copies };
                             let (one, other) = (profiles.get(pair.0), profiles.get(pair.1));
                             verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
                         }
@@ -528,6 +531,18 @@ pub struct NativeRule {
     siblings: usize,
     #[pyo3(item)]
     slot: u64,
+    #[pyo3(item)]
+    near: u64,
+    #[pyo3(item)]
+    near_numbers: u64,
+    #[pyo3(item)]
+    middle_common: u64,
+    #[pyo3(item)]
+    middle_rare: u64,
+    #[pyo3(item)]
+    subject: usize,
+    #[pyo3(item)]
+    families: usize,
 }
 
 impl From<NativeRule> for Rule {
@@ -552,6 +567,12 @@ impl From<NativeRule> for Rule {
             numbers: r.numbers,
             siblings: r.siblings,
             slot: r.slot,
+            near: r.near,
+            near_numbers: r.near_numbers,
+            middle_common: r.middle_common,
+            middle_rare: r.middle_rare,
+            subject: r.subject,
+            families: r.families,
         }
     }
 }
