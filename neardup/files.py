@@ -60,6 +60,17 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> None:
         raise InvalidValue(f"{name!r} exists; choose another name or ask to overwrite it")
 
 
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Raise if *path* is no folder and cannot become one."""
+    name = at = check_path(path)
+    if "://" in name:
+        raise InvalidValue(f"{name!r} is an address; name a folder of this machine")
+    while at and not os.path.lexists(at):
+        at = os.path.dirname(at)
+    if at and not os.path.isdir(at):
+        raise InvalidValue(f"{at!r} is no folder; choose another place for the results")
+
+
 @contextmanager
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to; it gets the name *path* when the block ends without an error.

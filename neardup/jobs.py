@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached
-from neardup.files import atomic_file, sweep
+from neardup.files import atomic_file, check_folder, check_free, sweep
 from neardup.guards import Trip
 from neardup.overlays import Look, overlay
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
@@ -36,9 +36,10 @@ from neardup.schemes import Scheme
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
-from neardup.sources import ANY, Source, Tolerance, id_path, open_source, path_id
+from neardup.sources import ANY, FORMATS, Source, Tolerance, id_path, open_source, path_id
 from neardup.sources.images import cache_folder
 from neardup.sources.limits import DEFAULT, Limits
+from neardup.sources.streams import SUFFIXES
 from neardup.thumbs import BadPicture, address, look
 from neardup.verify import UNVERIFIED
 
@@ -46,9 +47,14 @@ WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
 REPORT: Final = "report.html"
 FORMAT: Final = 1
+# The names that a run gives; kept files end as `sinks.kept` names them.
+_ENDINGS: Final = "|".join([*FORMATS, "tsv", "tab", "arrows", "txt"])
 _OUTPUT: Final = re.compile(
-    r"annotations\.parquet|evidence\.parquet|quarantine\.jsonl|scheme\.nd|kept(-[0-9]+)?(\.[a-z0-9]+){1,2}"
+    r"annotations\.parquet|evidence\.parquet|quarantine\.jsonl|scheme\.nd"
+    rf"|kept(-[0-9]+)?\.({_ENDINGS})({'|'.join(map(re.escape, SUFFIXES))})?"
 )
+# In the work folder: where the page of an unfinished run stands.
+NOTED: Final = "report"
 SHOWN_CLUSTERS: Final = 25
 SHOWN_MEMBERS: Final = 8
 SHOWN_PAIRS: Final = 12
@@ -115,16 +121,19 @@ class Done:
 
 def run_job(job: Job) -> Done:
     """Do it, or go on with it; everything is written when this returns."""
+    check_folder(job.out)
     quarantine = Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True)
     source = _open(job, job.inputs, quarantine)
     protected = _open(job, job.protect, quarantine) if job.protect else None
     key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
+    _check_report(job, [one for one in (source, protected) if one is not None])
     if (done := _finished(job, key)) is not None:
         shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
         return Done(done, None)
     _check_free(job)
     work = os.path.join(job.out, WORK)
     os.makedirs(work, exist_ok=True)
+    os.makedirs(os.path.dirname(os.path.abspath(_page(job))), exist_ok=True)
     with _alone(job.out, work):
         _clear(job.out)
         flow = Flow(
@@ -145,12 +154,13 @@ def run_job(job: Job) -> Done:
                 for one in (source, protected):
                     for _ in one or ():
                         pass
-        report = os.path.join(job.out, REPORT) if job.report is None else job.report
         stopped = job.guards and any(trip.stopped for trip in result.guards)
+        _drop_report(job)
         if stopped or job.report is not None:
-            write_report(build_report(result, job, source, protected, stopped=stopped), report)
+            _note_report(job)
+            write_report(build_report(result, job, source, protected, stopped=stopped), _page(job))
         if stopped:
-            check_guards(result, report)
+            check_guards(result, _page(job))
         manifest = _write(job, result, source, protected, key, quarantine)
         flow.checkpoints.drop()
     return Done(manifest, source)
@@ -207,6 +217,56 @@ def _alone(out: str, work: str) -> Iterator[None]:
         yield
 
 
+def _page(job: Job) -> str:
+    """Where the report goes, also that of a guard that stops a run without --report."""
+    return os.path.join(job.out, REPORT) if job.report is None else job.report
+
+
+def _check_report(job: Job, sources: Sequence[Source]) -> None:
+    """Raise if the report would replace an input or a file of the run."""
+    page = _page(job)
+    check_folder(os.path.dirname(page) or ".")
+    check_free(page, overwrite=True)
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(page)))
+    place = os.path.relpath(os.path.join(folder, os.path.basename(page)), os.path.realpath(job.out))
+    if place.split(os.sep)[0] in (MANIFEST, WORK) or _OUTPUT.fullmatch(place):
+        raise InvalidValue(
+            f"--report {page!r} is the place of a file of the run; take {os.path.join(job.out, REPORT)!r}"
+        )
+    inputs = (getattr(one, "path", None) for source in sources for one in source.inputs)
+    if os.path.exists(page) and any(path and _same(path, page) for path in inputs):
+        raise InvalidValue(f"--report {page!r} is an input, and would replace it; name another file")
+
+
+def _same(one: str, other: str) -> bool:
+    with suppress(OSError, ValueError):  # a pipe, an address
+        return os.path.samefile(one, other)
+    return False
+
+
+def _noted(out: str) -> str | None:
+    """Where the page of an unfinished run in *out* stands, or was about to."""
+    try:
+        with open(os.path.join(out, WORK, NOTED), "rb") as file:
+            return os.fsdecode(file.read())
+    except FileNotFoundError:
+        return None
+
+
+def _note_report(job: Job) -> None:
+    """Say in the work folder that the report is of this run, before there is one."""
+    with atomic_file(os.path.join(job.out, WORK, NOTED), overwrite=True) as file:
+        file.write(os.fsencode(os.path.abspath(_page(job))))
+
+
+def _drop_report(job: Job) -> None:
+    """Remove the page of an earlier stop: what it says of the folder is about to be wrong."""
+    noted = _noted(job.out)
+    if noted is not None and os.path.dirname(noted) == os.path.abspath(job.out):
+        with suppress(FileNotFoundError):
+            os.unlink(noted)
+
+
 def _outputs(out: str) -> list[str]:
     """The files in *out* that have the names of outputs."""
     names = os.listdir(out) if os.path.isdir(out) else []
@@ -215,7 +275,15 @@ def _outputs(out: str) -> list[str]:
 
 def _check_free(job: Job) -> None:
     """Raise if files that no unfinished run wrote would be replaced."""
-    if job.overwrite or os.path.isdir(os.path.join(job.out, WORK)):
+    if job.overwrite:
+        return
+    page = _page(job)
+    written = job.guards or job.report is not None
+    if written and os.path.lexists(page) and _noted(job.out) != os.path.abspath(page):
+        raise InvalidValue(
+            f"{page!r} exists and is no report of this run; name another --report, or use --overwrite"
+        )
+    if os.path.isdir(os.path.join(job.out, WORK)):
         return
     if found := _outputs(job.out):
         raise InvalidValue(
@@ -265,7 +333,8 @@ def _finished(job: Job, key: str) -> dict[str, Any] | None:
         found = None
     if job.overwrite:
         # The manifest last: as long as it stands, what it lists is known to be of a run.
-        _remove_outputs(job.out)
+        rows = found.get("outputs") if isinstance(found, dict) else None
+        _remove_outputs(job.out, [row["name"] for row in rows or () if isinstance(row, dict)])
         os.unlink(path)
         return None
     if isinstance(found, dict) and found.get("run") == _run_id(job, key):
@@ -278,9 +347,12 @@ def _finished(job: Job, key: str) -> dict[str, Any] | None:
     )
 
 
-def _remove_outputs(out: str) -> None:
-    for name in _outputs(out):
-        os.unlink(os.path.join(out, name))
+def _remove_outputs(out: str, listed: Sequence[str] = ()) -> None:
+    """Remove what has the name of an output, and what a manifest *listed*, such as the report."""
+    own = [name for name in listed if os.path.basename(name) == name]
+    for name in {*_outputs(out), *own}:
+        with suppress(FileNotFoundError):
+            os.unlink(os.path.join(out, name))
 
 
 # --- what is written -------------------------------------------------------------------------------------

@@ -59,9 +59,11 @@ def command(
 
 
 def _copy(run_path: str, inputs: tuple[str, ...], output: str, overwrite: bool, as_json: bool) -> int:
+    from neardup.files import check_folder
     from neardup.runs import Run
     from neardup.sinks.kept import copy_kept
 
+    check_folder(output)
     run = Run(run_path)
     source = run.source(inputs)
     mask = run.mask(source, same_bytes=not inputs)
