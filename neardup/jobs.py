@@ -29,7 +29,8 @@ from neardup.guards import Trip
 from neardup.overlays import Look, overlay
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
 from neardup.pipeline import EVIDENCE as EVIDENCE_SCHEMA
-from neardup.pipeline import MEMORY, Flow, Result, Settings, check_guards, run_key, stamps
+from neardup.pipeline import MEMORY, Flow, Result, Settings, check_choices, check_guards, run_key, stamps
+from neardup.progress import note
 from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
 from neardup.schemes import Scheme
@@ -121,6 +122,7 @@ class Done:
 
 def run_job(job: Job) -> Done:
     """Do it, or go on with it; everything is written when this returns."""
+    check_choices(job.settings, job.scheme, job.threads)
     check_folder(job.out)
     quarantine = Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True)
     source = _open(job, job.inputs, quarantine)
@@ -144,6 +146,7 @@ def run_job(job: Job) -> Done:
             work=work,
             key=key,
             quiet=job.quiet,
+            tell=note,
         )
         if job.reading.format == "image":
             flow.checkpoints.remember(_remembered(key, source, protected))

@@ -43,6 +43,7 @@ from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.model import arrow_chunk
 from neardup.sources import Source, mostly_pictures, open_source
+from neardup.sources.images import FIELDS as PICTURE_FIELDS
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
 from neardup.thumbs import PIXELS, Thumbs
@@ -330,6 +331,25 @@ def default_scheme(documents: int) -> Scheme:
     return scheme_of("text", bits=128 if documents <= NARROW else 256)
 
 
+def check_choices(settings: Settings, scheme: Scheme | None, threads: int | None) -> None:
+    """Raise if a run with these cannot be; before it begins."""
+    check_threads(threads)
+    if settings.radius is not None:
+        whole("radius", settings.radius, 0, default_scheme(0).bits if scheme is None else scheme.bits)
+    if scheme is None or scheme.features != "picture":
+        for rule in parse_keep(settings.keep).rules:
+            if rule.name in ("resolution", "size"):
+                raise InvalidValue(
+                    f"keep rule {rule.name!r} is for pictures, and these are texts; "
+                    f"take longest, or max:{rule.field} if they have that field"
+                )
+    elif parse_measure(settings.verify).name not in (*pictures.RULES, "none") or scheme.hash != "dct-signs":
+        raise InvalidValue(
+            "pictures are verified by default, strict, loose or none, with scheme image, "
+            f"not by {settings.verify!r} with scheme {scheme.name!r}"
+        )
+
+
 class Flow:
     """One run: the stages after each other, each of which may have been finished before."""
 
@@ -343,21 +363,15 @@ class Flow:
         work: str | None = None,
         key: str = "",
         quiet: bool = True,
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
+        """*tell* is given what a person should know while the run goes on."""
+        check_choices(settings, scheme, threads)
         self.settings, self.scheme, self.threads, self.memory = settings, scheme, threads, memory
         self.keep: Keep = parse_keep(settings.keep)
         self.measure: Measure = parse_measure(settings.verify, settings.similarity)
         self.pictures = scheme is not None and scheme.features == "picture"
-        if (
-            scheme is not None
-            and self.pictures
-            and (self.measure.name not in (*pictures.RULES, "none") or scheme.hash != "dct-signs")
-        ):
-            raise InvalidValue(
-                "pictures are verified by default, strict, loose or none, with scheme image, "
-                f"not by {settings.verify!r} with scheme {scheme.name!r}"
-            )
-        self.work, self.quiet = work, quiet
+        self.work, self.quiet, self._tell = work, quiet, tell
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
         self._table = ""  # the checkpoint of frequencies that the last one of the survey names
 
@@ -366,6 +380,7 @@ class Flow:
         sources = [source] if protected is None else [source, protected]
         documents, table, fixed = self.survey(sources)
         _check_distinct(sources, documents, fixed)
+        self._check_fields(documents, len(documents) - int(fixed.sum()))
         scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
@@ -383,6 +398,25 @@ class Flow:
         documents = documents.without("lengths")
         _give_back()
         return self.conclude(source, documents, fixed, scheme, prints, same, judged)
+
+    def _check_fields(self, documents: Documents, own: int) -> None:
+        """Raise if the first *own* documents, those of the input, all lack a field: its name is misspelt."""
+        named = [("--within", self.settings.within), ("--across", self.settings.across)]
+        named += [("--source-field", self.settings.source_field)]
+        named += [(f"--keep {rule.name}", rule.field) for rule in self.keep.rules]
+        for option, name in named:
+            if name is None or (self.pictures and name in PICTURE_FIELDS):
+                continue
+            lack = documents.fields.column(name).slice(0, own).null_count
+            if own and lack == own:
+                raise InvalidValue(
+                    f"no document has a value in the field {name!r} of {option}; "
+                    "correct its name, or leave the option out"
+                )
+            if lack and option in ("--within", "--across"):
+                self._tell(
+                    f"{lack:,} of {own:,} documents have no {name!r}; {option} takes them for one source"
+                )
 
     # --- stages ----------------------------------------------------------------------------------------
 

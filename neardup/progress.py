@@ -35,6 +35,11 @@ def stage(name: str, *, total: int = 0, quiet: bool = False) -> Iterator[Advance
     print(f"{name}: {done:,} documents in {took:.1f} s", file=sys.stderr)
 
 
+def note(text: str) -> None:
+    """Say something that a person should know, and that ends nothing."""
+    print(f"neardup: {text}", file=sys.stderr)
+
+
 @contextmanager
 def _bar(name: str, total: int) -> Iterator[Advance]:
     from rich.console import Console

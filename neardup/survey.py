@@ -184,9 +184,8 @@ class Surveyor:
                 self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
             )
         content[~informative] = 0
-        if batch.fields is not None:
-            for name, parts in self._fields.items():
-                parts.append(batch.fields.column(name))
+        for name, parts in self._fields.items():  # text files have none
+            parts.append(pa.nulls(len(batch)) if batch.fields is None else batch.fields.column(name))
         self._add(batch.ids, lengths, content, spelling)
         file = self._files.setdefault(batch.file, len(self._files))
         if self._runs and self._runs[-1][0] == file:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import neardup as nd
+from neardup.errors import InvalidValue
+
 from .corpus import Rows, collection, files_of, neardup, words, write_jsonl
 
 # Nine of twelve documents are copies: the guard of losses stops.
@@ -113,3 +116,58 @@ def test_overwrite_removes_what_the_run_before_listed_and_nothing_else(data: Pat
         "manifest.json",
         "mine.html",
     }
+
+
+# --- fields ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--within", "scr"), ("--across", "scr"), ("--source-field", "scr"), ("--keep", "newest:scr")],
+)
+def test_a_field_that_no_document_has_ends_the_run_after_the_survey(
+    data: Path, option: str, value: str
+) -> None:
+    table = Path("a.csv")
+    table.write_text("id,text,source\n1,one text,a\n2,another text,b\n")
+    notes = Path("notes")
+    notes.mkdir()
+    (notes / "n.txt").write_text("a text without fields")
+    for path in (data, table, notes):
+        done = neardup("dedupe", path, "-o", "o", option, value, "--quiet")
+        assert done.code == 2
+        assert done.err.startswith(f"neardup: no document has a value in the field 'scr' of {option}")
+        assert done.err.count("\n") == 1
+        assert not Path("o/annotations.parquet").exists()
+    with pytest.raises(InvalidValue, match="field 'scr'"):
+        nd.dedupe(collection(5), **{option[2:].replace("-", "_"): value})
+
+
+def test_a_field_that_some_documents_or_protected_ones_lack_is_used(data: Path) -> None:
+    rows = [{"id": "x", "text": "one"}, {"id": "y", "text": "two", "source": "a"}]
+    write_jsonl(Path("b.jsonl"), rows)
+    write_jsonl(Path("ref.jsonl"), [{"id": "ref", "text": "a text of no source"}])
+    Path("note.txt").write_text("a text without fields")
+    command = ["dedupe", data, "b.jsonl", "note.txt", "--protect", "ref.jsonl", "--keep", "max:rank,longest"]
+    done = neardup(*command, "-o", "o", "--within", "source", "--quiet")
+    assert done.code == 0
+    assert "2 of 18 documents have no 'source'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--keep", "resolution"], "keep rule 'resolution' is for pictures"),
+        (["--keep", "longest,size"], "keep rule 'size' is for pictures"),
+        (["--radius", 129], "radius must be from 0 to 128, not 129"),
+        (["--bits", 64, "--radius", 65], "radius must be from 0 to 64, not 65"),
+        (["--threads", 100_000], "threads must be from 1 to 1024, not 100000"),
+    ],
+)
+def test_what_cannot_be_is_said_before_the_work_begins(data: Path, options: list[object], what: str) -> None:
+    assert neardup("dedupe", data, "-o", "o", "--quiet").code == 0
+    before = files_of(Path("o"))
+    done = neardup("dedupe", data, "-o", "o", "--overwrite", *options)
+    assert done.code == 2
+    assert done.err.startswith(f"neardup: {what}")
+    assert files_of(Path("o")) == before
