@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -80,45 +81,99 @@ def number(value: Any) -> float | int:
 
 
 def moment(value: Any) -> float | int:
-    """Seconds since 1970 of a date, a time or a number of seconds; what is none comes last.
+    """Seconds since 1970 of a date, a time or a number; what is none comes last. Without a zone it is UTC.
+
+    A number of four digits is a year, of eight a day, of fourteen a second; others count seconds since 1970,
+    or what they must count to come before the year 5138: milliseconds, microseconds, nanoseconds.
 
     >>> moment("2024-05-01T12:00:00Z") - moment("2024-05-01T11:00:00+00:00")
     3600.0
+    >>> {moment("Wed, 01 May 2024 00:00:00 GMT"), moment("2024-5-1"), moment(20240501), moment("2024-W18-3")}
+    {1714521600.0}
+    >>> moment("01/05/2024")  # of January or of May
+    -inf
     """
     if isinstance(value, str):
-        found = _ISO.fullmatch(value.strip())
-        return number(value) if found is None else _iso(found)
+        return _written(value) if len(value) <= 100 else -math.inf
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=timezone.utc)).timestamp()
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day, tzinfo=timezone.utc).timestamp()
-    return number(value)
+    return _counted(number(value))
 
 
-# ISO 8601 as it is met; not datetime.fromisoformat, which reads other texts in each version of Python.
-_ISO: Final = re.compile(
-    r"([0-9]{4})-([0-9]{2})(?:-([0-9]{2})(?:[Tt ]([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})"
-    r"(?:[.,]([0-9]+))?)?)? ?([Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)?)?)?"
+@lru_cache(1 << 16)
+def _written(text: str) -> float:
+    text = " ".join(text.split())
+    for form in _FORMS:
+        if (found := form.fullmatch(text)) is not None:
+            return _seconds(found.groupdict())
+    return _counted(number(text))
+
+
+def _counted(found: float | int) -> float:
+    if abs(found) >= 10**20:
+        return -math.inf
+    if int(found) == found and (digits := _DIGITS.fullmatch(str(int(found)))) is not None:
+        return _seconds(digits.groupdict())
+    while abs(found) >= 10**11:
+        found /= 1000
+    return float(found)
+
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_CLOCK: Final = (
+    r"(?P<hour>[0-9]{2})(?::?(?P<minute>[0-9]{2})(?::?(?P<second>[0-9]{2})(?:[.,](?P<part>[0-9]+))?)?)?"
+)
+_ZONES: Final = r"z|utc?|gmt|[+-][0-9]{2}(?::?[0-9]{2})?"
+# Our own forms; not datetime.fromisoformat or email.utils, which read other texts in each version of Python.
+_FORMS: Final = tuple(
+    re.compile(form, re.ASCII | re.IGNORECASE)
+    for form in (
+        # ISO 8601 as it is met: 2024-05-01T10:00:00Z, 2024-5-1, 2024/05/01 10:00 UTC, 2024-05
+        r"(?P<year>[0-9]{4})(?P<mark>[-/])(?P<month>[0-9]{1,2})"
+        rf"(?:(?P=mark)(?P<day>[0-9]{{1,2}})(?:[t ]{_CLOCK} ?(?P<zone>{_ZONES})?)?)?",
+        # 20240501T100000Z
+        rf"(?P<year>[0-9]{{4}})(?P<month>[0-9]{{2}})(?P<day>[0-9]{{2}})[t ]{_CLOCK} ?(?P<zone>{_ZONES})?",
+        # 2024-W18-3
+        r"(?P<year>[0-9]{4})-?w(?P<week>[0-9]{2})(?:-?(?P<weekday>[1-7]))?",
+        # RFC 2822, of mails, feeds and HTTP: Wed, 01 May 2024 10:00:00 GMT
+        rf"(?:[a-z]{{3}}, ?)?(?P<day>[0-9]{{1,2}}) (?P<name>{'|'.join(_MONTHS)}) (?P<year>[0-9]{{4}})"
+        rf"(?: {_CLOCK} ?(?P<zone>{_ZONES}|[ecmp][sd]t)?(?: \([^()]*\))?)?",
+    )
+)
+_DIGITS: Final = re.compile(
+    r"(?P<year>[0-9]{4})(?:(?P<month>[0-9]{2})(?P<day>[0-9]{2})"
+    r"(?:(?P<hour>[0-9]{2})(?P<minute>[0-9]{2})(?P<second>[0-9]{2}))?)?"
 )
 
 
-def _iso(found: re.Match[str]) -> float:
-    year, month, day, hour, minute, second = (
-        int(part or low) for part, low in zip(found.groups()[:6], _LOW, strict=True)
-    )
-    fraction, zone = found[7], found[8] or "Z"
+def _seconds(part: dict[str, str | None]) -> float:
+    """Seconds since 1970 of the parts of a written time; -inf if there is no such day or hour."""
+    year, hour, minute, second = (int(part.get(name) or 0) for name in ("year", "hour", "minute", "second"))
+    month = _MONTHS.index(name.lower()) + 1 if (name := part.get("name")) else int(part.get("month") or 1)
     try:
-        # A leap second, 23:59:60, is the next one.
-        whole = datetime(year, month, day, hour, minute, tzinfo=timezone.utc).timestamp() + min(second, 60)
+        if week := part.get("week"):
+            day = date.fromisocalendar(year, int(week), int(part["weekday"] or 1))
+        else:
+            day = date(year, month, int(part.get("day") or 1))
+        whole = datetime(day.year, day.month, day.day, hour, minute, tzinfo=timezone.utc).timestamp()
     except ValueError:
         return -math.inf
-    if zone not in "Zz":
+    # A leap second, 23:59:60, is the next one.
+    return whole + min(second, 60) - _ahead(part.get("zone") or "z") + float(f"0.{part.get('part') or 0}")
+
+
+def _ahead(zone: str) -> int:
+    """By how many seconds the clocks of *zone* are ahead of UTC."""
+    if zone[0] in "+-":
         ahead = int(zone[1:3]) * 3600 + int(zone[3:].lstrip(":") or 0) * 60
-        whole += ahead if zone[0] == "-" else -ahead
-    return whole + (float(f"0.{fraction}") if fraction else 0.0)
+        return ahead if zone[0] == "+" else -ahead
+    zone = zone.lower()
+    # EST, EDT ... PDT, which RFC 2822 knows.
+    return ("ecmp".index(zone[0]) + 5 - (zone[1] == "d")) * -3600 if zone[0] in "ecmp" else 0
 
 
-_LOW: Final = (1, 1, 1, 0, 0, 0)
 # From here on a float no longer tells neighbours apart.
 _EXACT: Final = 1 << 53
 
@@ -175,6 +230,15 @@ def parse_keep(text: str) -> Keep:
     parts = [part.strip() for part in text.split(",")]
     none = "none" in parts
     return Keep(text, tuple(RULES.part(part) for part in parts if part != "none"), none)
+
+
+def undated(keep: Keep, fields: Callable[[str], Sequence[Any]]) -> Iterator[tuple[Rule, list[Any]]]:
+    """The values that newest: and oldest: find in their fields and do not understand."""
+    for rule in keep.rules:
+        if rule.field is not None and rule.name.startswith(("newest:", "oldest:")):
+            odd = [value for value in fields(rule.field) if value not in (None, "")]
+            if odd := [value for value in odd if moment(value) == -math.inf]:
+                yield rule, odd
 
 
 def _ranked(scores: list[float | int]) -> npt.NDArray[np.uint32]:

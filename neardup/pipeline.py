@@ -33,7 +33,7 @@ from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
 from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
-from neardup.keep import Keep, keep_order, parse_keep
+from neardup.keep import Keep, keep_order, parse_keep, undated
 from neardup.pairs import join, join_batches
 from neardup.planner import plan
 from neardup.progress import stage
@@ -373,6 +373,7 @@ class Flow:
         self.pictures = scheme is not None and scheme.features == "picture"
         self.work, self.quiet, self._tell = work, quiet, tell
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
+        self._undated = 0
         self._table = ""  # the checkpoint of frequencies that the last one of the survey names
 
     def run(self, source: Source, protected: Source | None = None) -> Result:
@@ -417,6 +418,12 @@ class Flow:
                 self._tell(
                     f"{lack:,} of {own:,} documents have no {name!r}; {option} takes them for one source"
                 )
+        for rule, odd in undated(self.keep, lambda name: documents.column(name)[:own]):
+            self._undated += len(odd)
+            self._tell(
+                f"{len(odd):,} of {own:,} documents have a {rule.field!r} that is no known form of a date, "
+                f"such as {shown(odd[0])}; for --keep {rule.name} they come last"
+            )
 
     # --- stages ----------------------------------------------------------------------------------------
 
@@ -778,6 +785,7 @@ class Flow:
             "clusters": conclusion.clusters,
             "without_information": int(np.count_nonzero((same.of_document < 0) & ~fixed)),
             "protected": int(fixed.sum()),
+            "undated": self._undated,
             "bad": source.bad,
             "candidate_pairs": len(found.left),
             "measured_pairs": int(judged.known.sum()) if self.measure.verifies else 0,

@@ -54,6 +54,14 @@ def kept(rows: Rows, **choices: Any) -> list[str]:
         ("max:x", {"x": ["x", None, "0.5"]}, "c2"),
         ("newest:x", {"x": ["2024-01-31", "2024-02-01", None]}, "c1"),
         ("newest:x", {"x": ["2024-05-01T12:00:00+02:00", "2024-05-01T11:00:00Z", "2024-04"]}, "c1"),
+        ("newest:x", {"x": ["Tue, 30 Apr 2024 23:00:00 GMT", "Wed, 01 May 2024 01:00:00 +0200 (CEST)", "30 Apr 2024"]}, "c0"),
+        ("newest:x", {"x": ["2024-04-30", "Wed, 01 May 2024 10:00:00 EST", "2024-05-01 14:59:59 UTC"]}, "c1"),
+        ("newest:x", {"x": ["2024-5-1", "2024-W18-4", "20240430"]}, "c1"),
+        ("newest:x", {"x": ["2023", "2024", "2022-12-31"]}, "c1"),
+        ("newest:x", {"x": [2023, 2024, 2022]}, "c1"),
+        ("oldest:x", {"x": ["2024-05", "2024", "20240501100000"]}, "c1"),
+        ("newest:x", {"x": ["2024-05-01", 1714521601000, 1714521600]}, "c1"),
+        ("newest:x", {"x": ["01/06/2024", "2001-01-01", "02/06/2024"]}, "c1"),
         ("oldest:x", {"x": ["2024-01-31", "2023-02-01T00:00:00.5Z", None]}, "c1"),
         ("newest:x", {"x": [1.7e9, 1.8e9, 1.6e9]}, "c1"),
         ("oldest:x", {"x": [date(2024, 1, 2), date(2024, 1, 1), None]}, "c1"),
@@ -114,6 +122,7 @@ def test_a_rule_that_is_none_is_an_error(rule: str) -> None:
 def test_what_is_no_number_or_date_comes_last() -> None:
     assert [rules.number(value) for value in (None, "x", float("nan"), [1])] == [float("-inf")] * 4
     assert [rules.moment(value) for value in (None, "soon", "2024-13-01", "", {})] == [float("-inf")] * 5
+    assert [rules.moment(value) for value in ("01/05/2024", "inf", 10**400, "1" * 999)] == [float("-inf")] * 4
     assert (
         rules.moment("2024-05-01") == rules.moment(date(2024, 5, 1)) == rules.moment("2024-05-01T00:00:00Z")
     )
@@ -121,6 +130,15 @@ def test_what_is_no_number_or_date_comes_last() -> None:
     ids = pa.array(["b", "a"], pa.large_string())
     order = rules.keep_order(rules.parse_keep("max:x"), ids, np.array([1, 1]), {"x": [10**400, 10**400 + 1]})
     assert order.tolist() == [1, 0]
+
+
+def test_dates_that_are_not_understood_are_counted_with_an_example(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", copies(x=["2024-01-01", "1/2/2024", None, "soon", "2024", ""]))
+    options = ["--keep", "newest:x", "--no-guards", "--quiet"]
+    done = neardup("dedupe", path, "-o", tmp_path / "out", *options)
+    assert done.code == 0
+    assert "2 of 6 documents have a 'x' that is no known form of a date, such as '1/2/2024'" in done.err
+    assert json.loads((tmp_path / "out/manifest.json").read_text())["counts"]["undated"] == 2
 
 
 # --- protect, within, across -----------------------------------------------------------------------------
