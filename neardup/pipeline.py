@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from neardup import __version__, _native, pictures
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_share, check_text, check_threads, whole
-from neardup.errors import GuardStopped, InvalidType, InvalidValue, shown
+from neardup.errors import GuardStopped, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.features.image import WHOLE as WHOLE_PICTURE
 from neardup.features.image import fingerprints_of
 from neardup.files import check_path
@@ -47,7 +47,7 @@ from neardup.sources.images import FIELDS as PICTURE_FIELDS
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
 from neardup.thumbs import PIXELS, Thumbs
-from neardup.types import Batch, label
+from neardup.types import Bad, Batch, label
 from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
@@ -74,6 +74,8 @@ NARROW: Final = 2_000
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 EXAMPLES: Final = 5
+# Bad records that a result holds, and bytes of each.
+SOME_BAD: Final = 1_000
 # Bytes for texts that are verified, and for sorting fingerprints, where the user says nothing.
 MEMORY: Final = 256 << 20
 # Documents whose rows are made at a time.
@@ -205,6 +207,8 @@ class Result:
     """The rows of `annotations`, some at a time."""
     evidence_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     """The rows of `evidence`, some at a time."""
+    bad: tuple[Bad, ...] = field(default=(), repr=False)
+    """The first 1,000 bad records of what `dedupe` opened: file, line, reason, and how they begin."""
 
     @cached_property
     def annotations(self) -> pa.Table:
@@ -218,7 +222,13 @@ class Result:
 
     @property
     def kept(self) -> pa.Table:
-        """The documents that stay: id, text and the fields that were asked for."""
+        """The documents that stay: id, text and the fields that were asked for.
+
+        Raises GuardStopped if a guard says that too much would go; annotations and evidence show what.
+        """
+        stopped = [trip.name.lstrip("-").replace("-", "_") for trip in self.guards if trip.stopped]
+        limits = ", ".join(f"{name}=None" for name in stopped)
+        check_guards(self, way_out=f"pass guards=neardup.guards.Limits({limits}), or with a higher limit")
         batches, at = [], 0
         for batch in self.source:
             mask = pa.array(self.keep_mask[at : at + len(batch)])
@@ -253,6 +263,11 @@ def dedupe(
     another input, whose documents stay whatever happens. *work* is a folder for checkpoints and
     for what does not fit into *memory* bytes.
 
+    `kept` of the result are the documents that stay. It raises GuardStopped where a guard says that the
+    run must not go on: `guards=neardup.guards.Limits(max_loss=0.9, max_cluster=None)` raises the limit of
+    one and switches off another. `bad` of the result tells which records could not be used, and why, such
+    as a second document with the same id. If no input can be read at all, that is RefusedInput.
+
     >>> result = dedupe([{"id": "a", "text": "one and the same short text"},
     ...                  {"id": "b", "text": "One and the same  short text!"},
     ...                  {"id": "c", "text": "quite another text"}])
@@ -277,6 +292,13 @@ def dedupe(
         "unique": True,
         "format": "image" if images else None,
     }
+    bad: list[Bad] = []
+
+    def note(one: Bad) -> None:
+        if len(bad) < SOME_BAD:
+            bad.append(replace(one, raw=one.raw[:SOME_BAD], length=one.length or len(one.raw)))
+
+    reading["on_bad"] = note
     if source is None:
         source = open_source(data, **reading)
     elif not isinstance(source, Source):
@@ -290,7 +312,16 @@ def dedupe(
             settings, recipe, [text_field, id_field, *stamps(source), "protected", *stamps(guarded)]
         )
     flow = Flow(settings, recipe, threads=threads, memory=memory, work=work, key=key, quiet=quiet)
-    return flow.run(source, guarded)
+    result = flow.run(source, guarded)
+    for one in [source] if guarded is None else [source, guarded]:
+        if one.refused and not one.records:
+            first = one.refused[0]
+            others = f"; {len(one.refused):,} inputs are refused" if len(one.refused) > 1 else ""
+            raise RefusedInput(f"{first.file!r}: {first.reason}{others}")
+        if one.bad and not bad:  # parts in *work* stood for every reading
+            for _ in one:
+                pass
+    return replace(result, bad=tuple(bad))
 
 
 def check_size(name: str, value: int) -> int:
@@ -823,14 +854,16 @@ def _give_back() -> None:
     _native.give_back()
 
 
-def check_guards(result: Result, report: str | None = None) -> None:
+def check_guards(
+    result: Result, report: str | None = None, *, way_out: str = "raise the limit, or use --no-guards"
+) -> None:
     """Raise if a guard says that the run must not go on; *report* is where it is told in full."""
     stopped = [str(trip) for trip in result.guards if trip.stopped]
     if stopped:
         where = "" if report is None else f" ({report} shows it)"
         raise GuardStopped(
             f"stopped, no document was removed: {'; '.join(stopped)}{where}; "
-            "raise the limit, or use --no-guards, if this is what you want"
+            f"{way_out}, if this is what you want"
         )
 
 
