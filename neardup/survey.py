@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,6 +16,7 @@ from neardup import _native
 from neardup.errors import LimitReached
 from neardup.features.image import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme, arrow_chunk
+from neardup.sources import path_id
 from neardup.types import Batch, label
 
 # Documents are numbered in 32 bits with a sign.
@@ -34,7 +36,7 @@ class Documents:
     """32 bits that tell texts apart whose normalised form is the same."""
     files: list[str]
     runs: list[tuple[int, int]]
-    """Which of the files the documents stand in, up to which row."""
+    """Which of the files (or folders of files that are a document each) they stand in, up to which row."""
     fields: pa.Table
 
     def __len__(self) -> int:
@@ -187,7 +189,7 @@ class Surveyor:
         for name, parts in self._fields.items():  # text files have none
             parts.append(pa.nulls(len(batch)) if batch.fields is None else batch.fields.column(name))
         self._add(batch.ids, lengths, content, spelling)
-        file = self._files.setdefault(batch.file, len(self._files))
+        file = self._files.setdefault(_origin(batch), len(self._files))
         if self._runs and self._runs[-1][0] == file:
             self._runs.pop()
         self._runs.append((file, self.count))
@@ -212,6 +214,17 @@ class Surveyor:
             runs=list(self._runs),
             fields=pa.table({name: _field(parts) for name, parts in self._fields.items()}),
         )
+
+
+def _origin(batch: Batch) -> str:
+    """The file, or the folder, that the documents are said to come from.
+
+    A document that is a whole file and was named by the user is of its folder, as if that had been walked:
+    a file by itself would lose all it has.
+    """
+    if batch.format in ("text", "image") and batch.ids[0].as_py() == path_id(batch.file):
+        return os.path.dirname(batch.file) or "."
+    return batch.file
 
 
 def _look(batch: Batch) -> tuple[Any, Any, Any, Any]:

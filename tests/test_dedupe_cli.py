@@ -261,6 +261,23 @@ def test_a_folder_of_text_files_is_one_source(tmp_path: Path) -> None:
     assert (done.code, json.loads(done.out)["removed"]) == (0, 1)
 
 
+def test_text_files_named_one_by_one_are_of_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("notes").mkdir()
+    for name in range(6):
+        for folder in ("notes", "."):
+            Path(folder, f"{name}.txt").write_text(" ".join(words(name % 5 + 10 * len(folder), 80)))
+    named = [*sorted(Path("notes").glob("*.txt")), *sorted(Path().glob("*.txt"))]
+    done = neardup("dedupe", *named, "-o", "out", "--quiet", "--json")
+    assert (done.code, json.loads(done.out)["removed"]) == (0, 2)
+    assert json.loads(Path("out/manifest.json").read_text())["sources"] == [
+        {"source": "notes", "documents": 6, "removed": 1},
+        {"source": ".", "documents": 6, "removed": 1},
+    ]
+
+
 def test_a_source_is_what_the_source_field_names(tmp_path: Path) -> None:
     rows = [*copies(site=["x", "x", "x"]), *({**row, "site": "y"} for row in UNIQUE)]
     assert guarded(tmp_path, rows)[0] == 0

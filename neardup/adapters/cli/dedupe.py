@@ -50,7 +50,10 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option("--exact", is_flag=True, help="Look at all pairs within the radius, whatever it costs.")
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
-@click.option("--source-field", help="Field that names the source for --max-loss.  [default: the file]")
+@click.option(
+    "--source-field",
+    help="Field that names the source for --max-loss.  [default: the file; of text files the folder]",
+)
 @click.option("--format", "kind", help="Format of the input, if its name does not tell.")
 @click.option(
     "--images", is_flag=True, help="Compare pictures.  [default: if most files of the input are pictures]"
