@@ -36,7 +36,7 @@ from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, parse_keep, undated
 from neardup.pairs import join, join_batches
 from neardup.planner import plan
-from neardup.progress import stage
+from neardup.progress import Advance, stage
 from neardup.radius import radius_for, recall_at
 from neardup.report import Loss
 from neardup.schemes import Scheme
@@ -704,22 +704,27 @@ class Flow:
             )
             if len(needed):
                 self._set_aside(sources, needed, same, verifier)
-            with stage("verify", quiet=self.quiet) as advance:
+            total = len(found.left) if self.measure.rule is not None else 0
+            with stage("verify", total=total, unit="pairs", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, verifier.judge)
                 if self.measure.rule is not None:
-                    self._judge_together(found, verifier, verdicts)
+                    self._judge_together(found, verifier, verdicts, advance)
                 judged = self._stars(same, found, verdicts, documents)
-                advance(len(needed), 0)
+                advance(len(needed), total)
         return judged
 
-    def _judge_together(self, found: Candidates, verifier: Verifier, verdicts: Judgements) -> None:
+    def _judge_together(
+        self, found: Candidates, verifier: Verifier, verdicts: Judgements, advance: Advance
+    ) -> None:
         """Judge all candidate pairs among their neighbours, in parts that may have been done before."""
         parts = verifier.parts(found.left, found.right)
         done = self.checkpoints.load("verdicts")
         first = 0 if done is None else verdicts.restore(done)
-        saved = time.monotonic()
+        saved, pairs = time.monotonic(), sum(map(len, parts[:first]))
         for number, rows in enumerate(parts[first:], first + 1):
             verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
+            pairs += len(rows)
+            advance(pairs, pairs)
             if number == len(parts) or time.monotonic() - saved > CHECKPOINT_SECONDS:
                 self.checkpoints.save("verdicts", verdicts.table(number))
                 saved = time.monotonic()

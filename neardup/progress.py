@@ -11,8 +11,11 @@ Advance = Callable[[int, int], None]
 
 
 @contextmanager
-def stage(name: str, *, total: int = 0, quiet: bool = False) -> Iterator[Advance]:
-    """Call the result with the documents and bytes done so far. *total* is the bytes to do, 0 if unknown."""
+def stage(name: str, *, total: int = 0, unit: str = "bytes", quiet: bool = False) -> Iterator[Advance]:
+    """Call the result with the documents, and the bytes or another *unit*, that are done so far.
+
+    *total* of the unit are to do, 0 if unknown.
+    """
     start = time.monotonic()
     done = 0
 
@@ -27,7 +30,7 @@ def stage(name: str, *, total: int = 0, quiet: bool = False) -> Iterator[Advance
         yield advance
         return
     if sys.stderr.isatty():
-        with _bar(name, total) as show:
+        with _bar(name, total, unit) as show:
             yield advance
     else:
         yield advance
@@ -41,15 +44,18 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def _bar(name: str, total: int) -> Iterator[Advance]:
+def _bar(name: str, total: int, unit: str) -> Iterator[Advance]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    speed = TransferSpeedColumn() if unit == "bytes" else TextColumn("{task.fields[rate]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), speed, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=total or None)
+        task = bar.add_task(name, total=total or None, rate="")
 
         def show(documents: int, at: int) -> None:
-            bar.update(task, completed=at, description=f"{name} {documents:,}")
+            a_second = bar.tasks[0].speed
+            rate = "" if a_second is None else f"{a_second:,.0f} {unit}/s"
+            bar.update(task, completed=at, description=f"{name} {documents:,}", rate=rate)
 
         yield show

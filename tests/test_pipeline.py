@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +73,21 @@ def test_bad_records_are_told_up_to_a_thousand() -> None:
     result = nd.dedupe([{"id": "a", "text": "one"}, *({"txt": "x" * 5000} for _ in range(1200))])
     assert (result.summary["bad"], len(result.bad)) == (1200, 1000)
     assert all(len(bad.raw) <= 1000 for bad in result.bad)
+
+
+def test_verify_tells_how_many_pairs_are_done_of_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, Any] = {}
+
+    @contextmanager
+    def stage(name: str, **options: Any) -> Iterator[Any]:
+        told = seen.setdefault(name, (options, []))[1]
+        yield lambda documents, at: told.append(at)
+
+    monkeypatch.setattr("neardup.pipeline.stage", stage)
+    monkeypatch.setattr("neardup.verify.PART", 1)
+    pairs = nd.dedupe(collection(40)).summary["candidate_pairs"]
+    options, told = seen["verify"]
+    assert (options["total"], options["unit"]) == (pairs, "pairs")
+    assert told == sorted(told)
+    assert len(set(told)) > 3
+    assert told[-1] == pairs
