@@ -110,6 +110,15 @@ def test_undo_in_a_dry_run_touches_nothing(files: Path) -> None:
     assert tree(files) == gone
 
 
+def test_where_everything_is_left_nothing_is_said_to_be_brought_back(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "in/a.txt").write_text("changed\n")
+    assert cli(["apply", "out", "--delete", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert said == "nothing was done: 2 files left as they are\n"
+
+
 def left_of(folder: str, action: str = "delete") -> dict[str, str]:
     plan = plan_removals(Run(folder), action)
     return {left.path: left.reason for left in remove(plan, f"{folder}/log.jsonl").left}

@@ -94,6 +94,14 @@ def test_none_removes_whole_clusters_and_nothing_else() -> None:
     assert kept(rows, keep="none,max:x") == ["alone"]
 
 
+def test_the_last_line_does_not_say_that_one_stays_where_none_does(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [*copies(x=[1, 2]), *UNIQUE])
+    done = neardup("dedupe", path, "-o", tmp_path / "out", "--keep", "none", "--quiet")
+    assert (
+        done.out == "22 documents: 20 stay, 2 are near-duplicates of another, and go with it, in 1 clusters\n"
+    )
+
+
 def test_nothing_goes_for_what_the_rule_puts_after_it() -> None:
     # New and old are too far apart; what stands between is nearer to the old one.
     new = words(5, 300)
@@ -324,9 +332,10 @@ def test_a_verification_that_is_none_is_an_error(verify: str) -> None:
         nd.Settings(verify=verify)
 
 
-def test_strict_and_loose_exclude_verify(tmp_path: Path) -> None:
+def test_strict_loose_and_verify_exclude_each_other(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", UNIQUE)
-    assert neardup("dedupe", path, "-o", tmp_path / "out", "--strict", "--verify", "none").code == 2
+    for options in (["--strict", "--verify", "none"], ["--strict", "--loose"], ["--loose", "--strict"]):
+        assert neardup("dedupe", path, "-o", tmp_path / "out", *options).code == 2
     assert neardup("dedupe", path, "-o", tmp_path / "out", "--strict", "--quiet").code == 0
 
 
@@ -401,6 +410,19 @@ def test_the_quarantine_tells_place_and_reason(run: Path) -> None:
     data = (run / "a.jsonl").read_bytes()
     assert data[row["offset"] :] == b"not JSON"
     assert row["line"] == data.count(b"\n") + 1
+
+
+def test_the_last_line_names_the_reason_that_most_bad_records_have(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", [{"id": "n", "txt": 7}, *({"text": "no txt"} for _ in range(3))])
+    (tmp_path / "b.jsonl.gz").write_bytes(b"not gzip")
+    command = ["dedupe", tmp_path / "b.jsonl.gz", path, "-o", tmp_path / "out", "--text-field", "txt"]
+    for _ in range(2):  # also of a run that was done before
+        done = neardup(*command, "--quiet")
+        assert done.code == 4
+        assert done.err.splitlines()[-1] == (
+            f"neardup: 4 bad records are in {tmp_path}/out/quarantine.jsonl, "
+            f"such as {str(path)!r} line 2: has no field 'txt'"
+        )
 
 
 def test_the_second_document_with_an_id_is_a_bad_record_that_names_both_places(tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ def _remove(
         if len(plan.removals) > SHOWN:
             click.echo(f"... and {len(plan.removals) - SHOWN:,} more")
     tell_left(outcome)
-    if yes:
+    if yes and not outcome.done:
+        click.echo(f"nothing was done: {len(outcome.left):,} files left as they are")
+    elif yes:
         click.echo(f"{len(outcome.done):,} files removed ({action}), {len(outcome.left):,} left as they are")
         click.echo(f"to bring them back: neardup undo {visible(log or '')}")
     else:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from itertools import islice
 from typing import Any
 
 import click
 
 from neardup.adapters.cli import QUARANTINED, REFUSED, visible
+
+SOME_BAD = 1_000
 
 
 @click.command()
@@ -19,8 +23,8 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
     help="Least cosine of two documents' texts, verified; what they share must also not be common to many. "
     "Of pictures: least correlation of what they show.  [default: 0.64; pictures 0.79]",
 )
-@click.option("--strict", "mode", flag_value="strict", help="Nearly identical texts only.")
-@click.option("--loose", "mode", flag_value="loose", help="Also pairs that may be siblings of one template.")
+@click.option("--strict", is_flag=True, help="Nearly identical texts only.")
+@click.option("--loose", is_flag=True, help="Also pairs that may be siblings of one template.")
 @click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
 @click.option(
     "--keep",
@@ -36,7 +40,7 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 @click.option(
     "--scheme",
     "scheme_name",
-    help="Name or file of the scheme.  [default: text; 128 bits up to 20,000 documents, 256 above]",
+    help="Name or file of the scheme.  [default: text; 128 bits up to 2,000 documents, 256 above]",
 )
 @click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
 @click.option(
@@ -96,7 +100,8 @@ def command(
     inputs: tuple[str, ...],
     out: str,
     similarity: float | None,
-    mode: str | None,
+    strict: bool,
+    loose: bool,
     verify: str | None,
     keep: str | None,
     protect: tuple[str, ...],
@@ -136,11 +141,13 @@ def command(
     """
     from neardup.guards import Limits as Guards
     from neardup.jobs import Job, Reading, run_job
+    from neardup.keep import parse_keep
     from neardup.pipeline import PICTURE_DEFAULTS, Settings
     from neardup.schemes import scheme as scheme_of
     from neardup.sources import ANY, Tolerance, mostly_pictures
 
-    if mode is not None and verify is not None:
+    rules = ["strict"] * strict + ["loose"] * loose + ([] if verify is None else [verify])
+    if len(rules) > 1:
         raise click.UsageError("choose one of --strict, --loose and --verify")
     images = images or scheme_name == "image" or kind == "image"
     if images or (kind is None and scheme_name is None and mostly_pictures(list(inputs))):
@@ -151,7 +158,7 @@ def command(
         recall=recall,
         radius=radius,
         exact=exact,
-        verify=mode or verify or "default",
+        verify=rules[0] if rules else "default",
         within=within,
         across=across,
         source_field=source_field,
@@ -187,9 +194,10 @@ def command(
     if as_json:
         click.echo(json.dumps(counts))
     else:
+        other = "another, and go with it" if parse_keep(settings.keep).none else "one that stays"
         click.echo(
             f"{counts['documents']:,} documents: {counts['kept']:,} stay, {counts['removed']:,} are "
-            f"near-duplicates of one that stays, in {counts['clusters']:,} clusters"
+            f"near-duplicates of {other}, in {counts['clusters']:,} clusters"
         )
         if counts["without_information"]:
             click.echo(f"{counts['without_information']:,} documents without information were kept")
@@ -208,8 +216,24 @@ def _tell(manifest: dict[str, object], out: str) -> int:
         for row in rows:
             click.echo(f"neardup: {word} {visible(row['file'])}: {visible(row['reason'])}", err=True)
     if counts["bad"]:
-        click.echo(f"neardup: {counts['bad']:,} bad records are in {visible(out)}/quarantine.jsonl", err=True)
+        where = f"{out}/quarantine.jsonl"
+        click.echo(
+            f"neardup: {counts['bad']:,} bad records are in {visible(where + _most(where, refused))}",
+            err=True,
+        )
     return REFUSED if refused else QUARANTINED if counts["bad"] else 0
+
+
+def _most(path: str, refused: list[dict[str, str]]) -> str:
+    """The reason that most of the first bad records have, and where the first of those stands."""
+    with open(path, "rb") as file:
+        rows = [json.loads(line) for line in islice(file, SOME_BAD)]
+    rows = [row for row in rows if {"file": row["file"], "reason": row["reason"]} not in refused]
+    for reason, _ in Counter(row["reason"] for row in rows).most_common(1):
+        row = next(row for row in rows if row["reason"] == reason)
+        line = "" if row["line"] is None else f" line {row['line']}"
+        return f", such as {row['file']!r}{line}: {reason}"
+    return ""
 
 
 def _share(text: str) -> float:
