@@ -13,6 +13,8 @@ from neardup.checks import check_share
 
 # Keys of sampled bits are no narrower where sampling is worth its while.
 KEY: Final = 8
+# A share beside the largest one that no sum of floats would show.
+NOTHING: Final = 1e-30
 
 
 def radius_for(similarity: float, recall: float, bits: int) -> int:
@@ -28,11 +30,40 @@ def radius_for(similarity: float, recall: float, bits: int) -> int:
     if differ == 0:
         return 0
     found = 0.0
-    for distance in range(bits + 1):
-        found += math.comb(bits, distance) * differ**distance * (1 - differ) ** (bits - distance)
+    first, shares = _shares(differ, bits)
+    for distance, share in enumerate(shares, first):
+        found += share
         if found >= recall:
             return distance
     return bits
+
+
+def _shares(differ: float, bits: int) -> tuple[int, list[float]]:
+    """The share of pairs at each distance from a first one on; what is left out on either side is nothing.
+
+    From the most frequent distance outwards, each from the one beside it: no coefficient of a wide
+    fingerprint is too large for a float and no power too small, and every machine multiplies alike.
+
+    >>> _shares(0.5, 2)
+    (0, [0.25, 0.5, 0.25])
+    """
+    odds = differ / (1 - differ)
+    middle = int((bits + 1) * differ)
+    below, above = [], [1.0]
+    share = 1.0
+    for distance in range(middle, 0, -1):
+        share *= distance / ((bits - distance + 1) * odds)
+        if share < NOTHING:
+            break
+        below.append(share)
+    for distance in range(middle, bits):
+        share = above[-1] * ((bits - distance) * odds / (distance + 1))
+        if share < NOTHING:
+            break
+        above.append(share)
+    shares = [*reversed(below), *above]
+    total = sum(shares)
+    return middle - len(below), [share / total for share in shares]
 
 
 def recall_at(radius: int, similarity: float, recall: float, bits: int) -> float:
@@ -45,16 +76,18 @@ def recall_at(radius: int, similarity: float, recall: float, bits: int) -> float
     0.95
     """
     differ = math.acos(check_share("similarity", similarity)) / math.pi
-    counts = [math.comb(bits, far) * differ**far * (1 - differ) ** (bits - far) for far in range(radius + 1)]
-    seen = [
-        math.prod(max(0, bits - far - at) / (bits - at) for at in range(min(KEY, bits)))
-        for far in range(radius + 1)
-    ]
-    if not 0 < seen[-1] < 1:
+    first, shares = _shares(differ, bits)
+
+    def chance(far: int) -> float:
+        return math.prod(max(0, bits - far - at) / (bits - at) for at in range(min(KEY, bits)))
+
+    least = chance(radius)
+    if radius < first or not 0 < least < 1:
         return recall
+    seen = [(share, chance(far)) for far, share in enumerate(shares, first) if far <= radius]
+    wanted = recall * sum(share for share, _ in seen)
     for percent in range(50, 100):
-        tables = math.log(1 - percent / 100) / math.log(1 - seen[-1])
-        found = sum(count * (1 - (1 - chance) ** tables) for count, chance in zip(counts, seen, strict=True))
-        if found >= recall * sum(counts):
+        tables = math.log(1 - percent / 100) / math.log(1 - least)
+        if sum(share * (1 - (1 - one) ** tables) for share, one in seen) >= wanted:
             return min(percent / 100, recall)
     return recall

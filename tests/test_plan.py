@@ -81,3 +81,28 @@ def test_sampled_bits_find_the_wanted_share_of_all_pairs_of_a_similarity() -> No
     within = int(((left != right).sum(axis=1) <= radius).sum())
     met = int((found.left.astype(np.int64) + planted == found.right).sum())
     assert met / within >= 0.99 - 3 * math.sqrt(0.99 * 0.01 / within)
+
+
+# What runs of these widths looked within before wide ones could be computed at all.
+@pytest.mark.parametrize(
+    ("bits", "radii"),
+    [
+        (64, [28, 24, 19, 14, 10]),
+        (128, [52, 44, 34, 25, 17]),
+        (256, [98, 83, 63, 46, 31]),
+        (512, [188, 160, 120, 87, 57]),
+        (1024, [366, 309, 231, 166, 108]),
+    ],
+)
+def test_the_radius_of_a_similarity_never_changes(bits: int, radii: list[int]) -> None:
+    assert [radius_for(similarity, 0.95, bits) for similarity in (0.5, 0.64, 0.8, 0.9, 0.96)] == radii
+
+
+@pytest.mark.parametrize("bits", [1_200, 2_048, 4_096, 16_384, 65_536])
+def test_wide_fingerprints_have_a_radius_and_no_overflow(bits: int) -> None:
+    differ = math.acos(0.64) / math.pi
+    # Of so many bits the distance is as good as normal.
+    expected = bits * differ + 1.645 * math.sqrt(bits * differ * (1 - differ))
+    radius = radius_for(0.64, 0.95, bits)
+    assert abs(radius - expected) < 2
+    assert 0.95 <= recall_at(radius, 0.64, 0.99, bits) <= 0.99
