@@ -508,7 +508,7 @@ def _largest(annotations: pa.Table, evidence: pa.Table) -> dict[str, list[dict[s
         if keeper.get(row["id"]) == row["keeper"]:
             found[row["keeper"]].append(row)
     for members in found.values():
-        members.sort(key=lambda row: (row["similarity"], row["id"]))
+        members.sort(key=lambda row: (row["similarity"] or 0.0, row["id"]))
     return found
 
 
@@ -516,9 +516,11 @@ def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
     """Accepted pairs that were least similar, and rejected ones that were most."""
     yes = evidence.filter(evidence.column("accepted"))
     no = evidence.filter(pc.invert(evidence.column("accepted")))
-    ties = [("keeper", "ascending"), ("id", "ascending")]
+    ties = [("distance", "descending"), ("keeper", "ascending"), ("id", "ascending")]
+    # Of what was not measured nothing is known: it comes first.
+    yes = yes.append_column("known", pc.fill_null(yes.column("similarity"), 0.0))
     found: list[dict[str, Any]] = (
-        yes.sort_by([("similarity", "ascending"), *ties]).slice(0, SHOWN_PAIRS).to_pylist()
+        yes.sort_by([("known", "ascending"), *ties]).slice(0, SHOWN_PAIRS).to_pylist()
     )
     found += no.sort_by([("similarity", "descending"), *ties]).slice(0, SHOWN_PAIRS).to_pylist()
     return found
@@ -582,6 +584,9 @@ def _distances(evidence: pa.Table) -> dict[int, tuple[int, int]]:
 
 
 def _similarities(evidence: pa.Table) -> list[tuple[float, float, int, int]]:
+    evidence = evidence.filter(evidence.column("similarity").is_valid())
+    if not len(evidence):
+        return []
     similarity = np.minimum(evidence.column("similarity").to_numpy(), 1.0)
     accepted = evidence.column("accepted").to_numpy()
     edges = np.linspace(0, 1, BINS + 1)

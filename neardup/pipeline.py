@@ -1306,7 +1306,7 @@ class Conclusion:
         return self._judged.pair[self._same.of_document[rows]]
 
     def _numbers(self, rows: Rows | Places) -> tuple[Any, ...]:
-        """Distance, three similarities and the rule of documents that go, each against its keeper."""
+        """Distance, three similarities (or NaN) and the rule of documents that go, against their keepers."""
         pair, keeper = self._pair(rows), self.keeper[rows]
         copies = self._same.equal(rows, keeper)
         # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
@@ -1316,11 +1316,12 @@ class Conclusion:
             # Pictures are near through the view that found them, not as they are.
             distance = np.where(copies, 0, distance)
             distance[~copies] = self._found.distance[pair[~copies]]
-        measured = np.full((len(rows), 3), WHOLE, dtype=np.uint16)
-        measured[~copies] = self._judged.measured[pair[~copies]]
+        measured = np.ones((len(rows), 3))
+        # Of what was not verified nothing is known, which is not the same as 0.
+        measured[~copies] = self._judged.measured[pair[~copies]] / WHOLE if self._measure.verifies else np.nan
         rules = np.where(self._same.spelled_alike(rows, keeper), 0, len(REASONS) + 2).astype(np.uint8)
         rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
-        return distance, measured / WHOLE, rules
+        return distance, measured, rules
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """The places of reasons in `_words`."""
@@ -1386,9 +1387,9 @@ class Conclusion:
             "keeper": ids.take(pa.array(keeper[rows])).cast(pa.string()),
             "id": ids.take(pa.array(members[rows])).cast(pa.string()),
             "distance": pa.array(distance),
-            "similarity": pa.array(measured[:, 0]),
-            "common": pa.array(measured[:, 1]),
-            "rare": pa.array(measured[:, 2]),
+            "similarity": pa.array(measured[:, 0], from_pandas=True),
+            "common": pa.array(measured[:, 1], from_pandas=True),
+            "rare": pa.array(measured[:, 2], from_pandas=True),
             "accepted": pa.array(accepted),
             "rule": self._words().take(pa.array(rules)),
             "scheme": pa.repeat(pa.scalar(self._scheme.digest, pa.string()), len(rows)),
@@ -1406,7 +1407,7 @@ def _by_ids(ids: pa.LargeStringArray, one: Places, other: Places) -> Rows:
 
 
 def _spread(where: Flags, values: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
-    """*values* in the rows where *where* is True, null elsewhere."""
+    """*values* in the rows where *where* is True, null elsewhere and where a value is NaN."""
     full = np.zeros(len(where), dtype=values.dtype)
     full[where] = values
-    return pa.array(full, kind, mask=~where)
+    return pa.array(full, kind, mask=~where | np.isnan(full))

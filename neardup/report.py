@@ -148,6 +148,8 @@ def render_report(report: Report) -> str:
         key=lambda pair: (-_known(pair), pair.other.id),
     )
     losses = sorted(report.losses, key=lambda loss: (-_share(loss), loss.source))
+    overlap = _overlap(report)
+    threshold = report.summary.get("similarity") if overlap is None else overlap[1]
     return render_page(
         "report.html",
         ["report.css"],
@@ -155,7 +157,7 @@ def render_report(report: Report) -> str:
         summary=report.summary,
         size_rows=size_rows(report.sizes),
         distance_chart=distance_chart(report.distances, report.summary.get("radius")),
-        similarity_chart=similarity_chart(report.similarities, report.summary.get("similarity")),
+        similarity_chart=similarity_chart(report.similarities, threshold),
         clusters=report.clusters[:CLUSTERS],
         member_limit=MEMBERS,
         accepted=accepted[:PAIRS],
@@ -165,6 +167,7 @@ def render_report(report: Report) -> str:
         example_limit=EXAMPLES,
         manifest=manifest_text(report.manifest),
         verified=_verified(report),
+        overlap=overlap,
         pictures=_of_pictures(report),
     )
 
@@ -173,6 +176,14 @@ def _verified(report: Report) -> bool:
     """Whether the texts were compared, or fingerprints alone decided."""
     settings = report.manifest.get("settings")
     return not isinstance(settings, Mapping) or settings.get("verify") != "none"
+
+
+def _overlap(report: Report) -> tuple[str, float] | None:
+    """`jaccard` or `containment` and its least value, where that decided instead of a rule."""
+    settings = report.manifest.get("settings")
+    verify = settings.get("verify") if isinstance(settings, Mapping) else ""
+    name, _, least = str(verify).partition(":")
+    return (name, float(least)) if least else None
 
 
 def _of_pictures(report: Report) -> bool:

@@ -142,6 +142,7 @@ class Verdicts:
     accepted: npt.NDArray[np.bool_]
     reason: npt.NDArray[np.uint8]
     plain: npt.NDArray[np.float64]
+    """What `similarity` is in the evidence; the Jaccard or the containment where that decides."""
     common: npt.NDArray[np.float64]
     rare: npt.NDArray[np.float64]
 
@@ -202,12 +203,13 @@ class Verifier:
         measure = measure or self._measure
         if measure.rule is not None:
             return _verdicts(*self._native.judge(left, right, asdict(measure.rule), self._threads))
-        found = self._native.measure(left, right, self._threads).astype(np.float64)
-        plain, common, rare, shared, one, other = found.T
+        found = self._native.measure(left, right, self._threads).astype(np.int64)
+        _, common, rare, shared, one, other = found.T
         whole = one + other - shared if measure.name == "jaccard" else np.minimum(one, other)
-        accepted = shared >= measure.threshold * np.maximum(whole, 1)
+        figure = shared * WHOLE // np.maximum(whole, 1)
+        accepted = figure >= max(1, round(measure.threshold * WHOLE))
         reason = np.where(accepted, REASONS.index("revision"), REASONS.index("too different"))
-        return Verdicts(accepted, reason.astype(np.uint8), plain / WHOLE, common / WHOLE, rare / WHOLE)
+        return Verdicts(accepted, reason.astype(np.uint8), figure / WHOLE, common / WHOLE, rare / WHOLE)
 
     def text(self, document: int) -> str:
         """The text of a document, as it was set aside."""

@@ -312,6 +312,39 @@ def test_what_decides_is_the_users_to_choose(verify: str, changes: int, removed:
     assert rules <= ({UNVERIFIED} if verify == "none" else set(REASONS))
 
 
+@pytest.mark.parametrize("name", ["jaccard", "containment"])
+def test_the_evidence_shows_the_figure_that_decided(name: str) -> None:
+    texts = ["one two three four five six seven eight", "one two three four five six seven nine ten"]
+    rows = [{"id": "a", "text": texts[0]}, {"id": "b", "text": texts[1]}]
+    a, b = ({one for _, _, one in nd.scheme("text").feature_list(text)} for text in texts)
+    share = len(a & b) / (len(a | b) if name == "jaccard" else min(len(a), len(b)))
+    shown = int(share * 10_000) / 10_000
+    for least, accepted in ((shown, True), (shown + 0.0001, False)):
+        result = nd.dedupe(rows, verify=f"{name}:{least:.4f}", similarity=0.3)
+        (pair,) = result.evidence.to_pylist()
+        assert (pair["similarity"], pair["accepted"]) == (shown, accepted)
+        assert pair["common"] != pair["similarity"] != pair["rare"]
+        shown_beside = [row["similarity"] for row in result.annotations.to_pylist() if not row["keep"]]
+        assert shown_beside == [shown] * accepted
+
+
+def test_a_similarity_that_nobody_measured_is_empty_and_not_0(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "in.jsonl", [*near(10), {"id": "c", "text": " ".join(BASE).upper()}])
+    out = tmp_path / "out"
+    options = ["--keep", "first", "--verify", "none", "--quiet", "--no-guards", "--report"]
+    assert neardup("dedupe", path, "-o", out, *options, out / "report.html").code == 0
+    figures = {}
+    for row in pq.read_table(out / "evidence.parquet").to_pylist():
+        figures[row["rule"]] = [row["similarity"], row["common"], row["rare"]]
+    assert figures == {UNVERIFIED: [None] * 3, "identical text": [1.0] * 3}
+    goes = pq.read_table(out / "annotations.parquet", filters=[("keep", "=", False)])
+    assert sorted(goes.column("similarity").to_pylist(), key=str) == [1.0, None]
+    assert neardup("check", out, out).code == 0
+    told = neardup("explain", "a", "b", "--run", out)
+    assert (told.code, "similarity" in told.out) == (0, False)
+    assert '<span class="score">–</span>' in (out / "report.html").read_text()
+
+
 def test_a_part_of_a_text_is_contained_and_not_similar() -> None:
     rows = [{"id": "whole", "text": " ".join(BASE)}, {"id": "part", "text": " ".join(BASE[:140])}]
     assert nd.dedupe(rows, verify="containment:0.9", similarity=0.5).summary["removed"] == 1

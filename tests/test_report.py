@@ -148,5 +148,12 @@ def test_what_nobody_verified_is_not_called_compared() -> None:
     assert "compared directly, on its text" in render_report(report_of("x"))
 
 
+def test_the_page_says_what_share_decided_and_marks_it() -> None:
+    report = replace(report_of("x", similarity=0.64), manifest={"settings": {"verify": "jaccard:0.75"}})
+    page = render_report(report)
+    assert "<strong>0.75</strong> of all features" in page
+    assert "0.64" not in page
+
+
 def test_whole_clusters_that_go_have_no_document_that_stays() -> None:
     assert "none of which stays" in render_report(report_of("x", keep="none,longest"))
