@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -30,8 +31,9 @@ from neardup.overlays import Look, overlay
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
 from neardup.pipeline import EVIDENCE as EVIDENCE_SCHEMA
 from neardup.pipeline import MEMORY, Flow, Result, Settings, check_choices, check_guards, run_key, stamps
+from neardup.pipeline import WITHOUT_INFORMATION as WITHOUT_INFORMATION_SCHEMA
 from neardup.progress import note
-from neardup.report import ClusterView, GuardView, PairView, Report, Side, write_report
+from neardup.report import EXAMPLES, ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
 from neardup.schemes import Scheme
 from neardup.sinks.kept import copy_kept
@@ -46,12 +48,13 @@ from neardup.verify import UNVERIFIED
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
+WITHOUT_INFORMATION: Final = "without_information.jsonl"
 REPORT: Final = "report.html"
 FORMAT: Final = 1
 # The names that a run gives; kept files end as `sinks.kept` names them.
 _ENDINGS: Final = "|".join([*FORMATS, "tsv", "tab", "arrows", "txt"])
 _OUTPUT: Final = re.compile(
-    r"annotations\.parquet|evidence\.parquet|quarantine\.jsonl|scheme\.nd"
+    r"annotations\.parquet|evidence\.parquet|(quarantine|without_information)\.jsonl|scheme\.nd"
     rf"|kept(-[0-9]+)?\.({_ENDINGS})({'|'.join(map(re.escape, SUFFIXES))})?"
 )
 # In the work folder: where the page of an unfinished run stands.
@@ -370,7 +373,10 @@ def _write(
         for name, schema, batches in (
             (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches()),
             (EVIDENCE, EVIDENCE_SCHEMA, result.evidence_batches()),
+            (WITHOUT_INFORMATION, WITHOUT_INFORMATION_SCHEMA, result.without_information_batches()),
         ):
+            if name == WITHOUT_INFORMATION and not result.summary["without_information"]:
+                continue
             with open_sink(os.path.join(job.out, name), schema, overwrite=True) as sink:
                 for batch in batches:
                     sink.write(batch)
@@ -486,9 +492,15 @@ def build_report(
         borderline=[_view(row, sides, looks) for row in borderline],
         losses=result.losses,
         guards=[_guard(trip) for trip in result.guards],
+        without_information=_first_ids(result.without_information_batches()),
         plan=result.plan,
         manifest=describe(job, result, source, protected),
     )
+
+
+def _first_ids(batches: Iterator[pa.RecordBatch]) -> list[str]:
+    """The first ids, as many as the page shows."""
+    return [id for batch in islice(batches, 1) for id in batch.column("id").slice(0, EXAMPLES).to_pylist()]
 
 
 def _largest(annotations: pa.Table, evidence: pa.Table) -> dict[str, list[dict[str, Any]]]:

@@ -113,6 +113,8 @@ EVIDENCE: Final = pa.schema(
     ]
 )
 
+WITHOUT_INFORMATION: Final = pa.schema([("id", pa.string())])
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -207,6 +209,8 @@ class Result:
     """The rows of `annotations`, some at a time."""
     evidence_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     """The rows of `evidence`, some at a time."""
+    without_information_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
+    """The ids of documents that say nothing and so are near to nothing, in their order, some at a time."""
     bad: tuple[Bad, ...] = field(default=(), repr=False)
     """The first 1,000 bad records of what `dedupe` opened: file, line, reason, and how they begin."""
 
@@ -840,6 +844,7 @@ class Flow:
             keep_mask=conclusion.keep[~fixed],
             annotation_batches=conclusion.annotations,
             evidence_batches=conclusion.evidence,
+            without_information_batches=conclusion.without_information,
         )
 
     def _guards(
@@ -1352,6 +1357,15 @@ class Conclusion:
                 "similarity": _spread(goes, measured[:, 0], pa.float64()),
             }
             yield pa.record_batch(columns, schema=ANNOTATIONS)
+
+    def without_information(self) -> Iterator[pa.RecordBatch]:
+        """The ids of documents of the input without information, in their order, some at a time."""
+        ids = self._documents.ids
+        rows = np.flatnonzero((self._same.of_document < 0) & ~self._fixed).astype(np.int32)
+        order = rows[_native.ordered(arrow_chunk(ids), rows, [])]
+        for begin in range(0, len(order), STEP):
+            some = ids.take(pa.array(order[begin : begin + STEP])).cast(pa.string())
+            yield pa.record_batch([some], schema=WITHOUT_INFORMATION)
 
     def evidence(self) -> Iterator[pa.RecordBatch]:
         """A row for every pair that was measured, and for every copy, in the order of the ids."""

@@ -116,6 +116,8 @@ class Report:
     borderline: Sequence[PairView] = ()
     losses: Sequence[Loss] = ()
     guards: Sequence[GuardView] = ()
+    without_information: Sequence[str] = ()
+    """The first ids of documents that say nothing."""
     plan: str = ""
     manifest: Mapping[str, Any] = field(default_factory=dict)
 

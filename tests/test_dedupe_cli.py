@@ -426,7 +426,13 @@ def test_the_manifest_tells_what_was_read_and_written_and_no_time(run: Path) -> 
         }
     ]
     found = {row["name"]: row for row in manifest["outputs"]}
-    assert set(found) == {"annotations.parquet", "evidence.parquet", "kept.jsonl", "quarantine.jsonl"}
+    assert set(found) == {
+        "annotations.parquet",
+        "evidence.parquet",
+        "kept.jsonl",
+        "quarantine.jsonl",
+        "without_information.jsonl",
+    }
     for name, row in found.items():
         data = (run / "out" / name).read_bytes()
         assert (row["bytes"], row["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
@@ -471,6 +477,30 @@ def test_the_second_document_with_an_id_is_a_bad_record_that_names_both_places(t
     assert not (tmp_path / "strict/manifest.json").exists()
 
 
+def test_documents_without_information_are_listed_and_not_only_counted(tmp_path: Path) -> None:
+    out, report = tmp_path / "out", tmp_path / "out/report.html"
+    texts = {"b<": "...", "a": "", "B": " \n", "c": " ".join(BASE), "ref": "!"}
+    rows = [{"id": id, "text": text} for id, text in texts.items()]
+    path, ref = write_jsonl(tmp_path / "in.jsonl", rows[:-1]), write_jsonl(tmp_path / "ref.jsonl", rows[-1:])
+    options = ["-o", out, "--report", report, "--quiet", "--protect", ref]
+    assert neardup("dedupe", path, *options).code == 0
+    listed = out / "without_information.jsonl"
+    assert [json.loads(line) for line in listed.read_text().splitlines()] == [
+        {"id": "B"},
+        {"id": "a"},
+        {"id": "b<"},
+    ]
+    assert "without_information.jsonl" in [
+        row["name"] for row in json.loads((out / "manifest.json").read_text())["outputs"]
+    ]
+    assert "b&lt;</bdi>; <code>without_information.jsonl</code> lists them all" in report.read_text()
+    listed.write_text("")
+    assert neardup("check", out).code != 0
+    write_jsonl(path, rows[3:-1])
+    assert neardup("dedupe", path, *options, "--overwrite").code == 0
+    assert not listed.exists()
+
+
 def test_annotate_only_writes_no_documents_and_apply_writes_them_later(run: Path) -> None:
     done = neardup("dedupe", run / "a.jsonl", "-o", run / "only", "--annotate-only", "--quiet")
     assert done.code == 3
@@ -479,6 +509,7 @@ def test_annotate_only_writes_no_documents_and_apply_writes_them_later(run: Path
         "evidence.parquet",
         "manifest.json",
         "quarantine.jsonl",
+        "without_information.jsonl",
     }
     assert neardup("apply", run / "only", "-o", run / "applied").code == 0
     assert (run / "applied/kept.jsonl").read_bytes() == (run / "out/kept.jsonl").read_bytes()

@@ -130,6 +130,8 @@ def test_a_thousand_empty_texts_are_kept_and_reported() -> None:
     check(result, rows)
     assert result.summary["removed"] == 0
     assert result.summary["without_information"] == 1000
+    listed = [id for batch in result.without_information_batches() for id in batch.column("id").to_pylist()]
+    assert listed == sorted(row["id"] for row in rows)
     assert not [trip for trip in result.guards if trip.stopped]
 
 

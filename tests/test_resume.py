@@ -24,6 +24,7 @@ WHOLE = {
     "evidence.parquet",
     "kept.jsonl",
     "quarantine.jsonl",
+    "without_information.jsonl",
     "report.html",
     "manifest.json",
 }
