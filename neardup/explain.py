@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
+import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
 
 from neardup import pictures
 from neardup.distances import distance, similarity
 from neardup.fingerprints import format
 from neardup.overlays import blocks
+from neardup.pairs import join
 from neardup.schemes import Scheme
 from neardup.thumbs import BadPicture, decode
+from neardup.verify import IDENTICAL, REASONS, Measure, Verifier, measuring_scheme
 
+# Bytes for the profiles of two texts and their neighbours.
+MEMORY: Final = 64 << 20
 # What the kinds of features of `mixed:N` are called; other features have one kind, 0.
 KINDS = {0: "text", 1: "word", 2: "character", 3: "pair of characters", 4: "run of characters"}
 
@@ -73,6 +83,52 @@ def explain(scheme: Scheme, left: str, right: str, *, most: int = 20) -> Explana
         differences=_differences(scheme, ours, theirs, most),
         scheme=scheme.name,
         digest=scheme.digest,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is measured of two texts, and what a rule says of it; named as in the evidence of a run."""
+
+    similarity: float
+    common: float
+    rare: float
+    accepted: bool
+    rule: str
+
+
+def judge(
+    measure: Measure, scheme: Scheme, radius: int, whole: Scheme, texts: Sequence[str]
+) -> Judgement | None:
+    """The verdict on the first two *texts*, as a run with *measure* would give it; the others may object.
+
+    None where there is nothing to measure. *whole* knows how common features are in all documents of the run.
+
+    >>> from neardup.verify import parse_measure
+    >>> text, whole = "one two three four", measuring_scheme().fit(["one", "two three"])
+    >>> judge(parse_measure("default"), whole, 40, whole, [text, text.upper()]).rule
+    'identical text'
+    """
+    measuring = measuring_scheme()
+    if not measure.verifies or not all(measuring.feature_list(text) for text in texts[:2]):
+        return None
+    if measuring.normalized(texts[0]) == measuring.normalized(texts[1]):
+        return Judgement(1.0, 1.0, 1.0, True, IDENTICAL)
+    # A run looks at one of each text; a copy is no neighbour.
+    asked = list({measuring.normalized(text): text for text in texts}.values())
+    near = join(scheme.fingerprints(asked), min(radius, scheme.bits))
+    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
+        spill = os.path.join(folder, "texts")
+        verifier = Verifier(measure, whole.frequencies, len(asked), spill=spill, memory=MEMORY)
+        verifier.add(np.arange(len(asked)), pa.array(asked, pa.large_string()))
+        verifier.meet(near.left.astype(np.int64), near.right.astype(np.int64))
+        found = verifier.judge(np.array([0]), np.array([1]))
+    return Judgement(
+        similarity=float(found.plain[0]),
+        common=float(found.common[0]),
+        rare=float(found.rare[0]),
+        accepted=bool(found.accepted[0]),
+        rule=REASONS[found.reason[0]],
     )
 
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
 from neardup.schemes import Scheme
 from neardup.sources import Source, open_source, path_id
+from neardup.verify import IDENTICAL, Measure, measuring_scheme, parse_measure
 
 ANNOTATIONS: Final = "annotations.parquet"
 EVIDENCE: Final = "evidence.parquet"
@@ -99,6 +100,17 @@ class Run:
         found = self.manifest.get("settings")
         return found if isinstance(found, dict) else {}
 
+    @property
+    def measure(self) -> Measure:
+        """What decided whether a pair of texts is one."""
+        return parse_measure(self.settings.get("verify") or "default", self.settings.get("similarity"))
+
+    @property
+    def radius(self) -> int | None:
+        """Up to which distance pairs were looked at."""
+        counts = self.manifest.get("counts")
+        return counts.get("radius") if isinstance(counts, dict) else None
+
     @cached_property
     def inputs(self) -> tuple[Input, ...]:
         """The files that were read."""
@@ -157,6 +169,15 @@ class Run:
         rows = table.filter(either).slice(0, 1).to_pylist()
         return rows[0] if rows else None
 
+    def neighbours(self, id: str, most: int) -> list[str]:
+        """Documents that were measured against *id* or against its keeper, the nearest first."""
+        row = self.document(id)
+        own = pa.array([id, row["duplicate_of"]] if row is not None else [id], pa.string())
+        table = self.evidence.filter(pc.not_equal(self.evidence.column("rule"), IDENTICAL))
+        met = [pc.is_in(table.column(side), value_set=own) for side in ("keeper", "id")]
+        near = table.filter(pc.or_(*met)).sort_by("distance").slice(0, most)
+        return [row[side] for row in near.to_pylist() for side in ("keeper", "id")]
+
     def document(self, id: str) -> dict[str, Any] | None:
         """The annotation of one document."""
         rows = self.annotations.filter(pc.equal(self.annotations.column("id"), id)).slice(0, 1).to_pylist()
@@ -184,31 +205,37 @@ class Run:
             unique=True,
         )
 
-    def texts(self, ids: Iterable[str], inputs: Sequence[str] = ()) -> tuple[dict[str, str], Scheme]:
-        """The texts of some documents and the run's scheme, in one reading of the inputs.
+    def texts(
+        self, ids: Iterable[str], inputs: Sequence[str] = (), *, whole: bool = False
+    ) -> tuple[dict[str, str], Scheme, Scheme]:
+        """The texts of some documents, the run's scheme and the measuring one, in one reading of the inputs.
 
         A fitted scheme is fitted again, unless the run kept it; its digest shows that it is the same.
+        The measuring one is fitted if the *whole* input is to be read.
         """
         wanted = set(ids)
         scheme = self._scheme()
-        fitting = None
-        if scheme.weights == "log-df" and scheme.digest != self.digest:
-            fitting = scheme.fit([]).frequencies
+        fit = scheme.weights == "log-df" and scheme.digest != self.digest
+        # A run fits its scheme with the table by which it verifies.
+        measuring = measuring_scheme()
+        table = measuring.fit([]).frequencies if fit or whole else None
         found: dict[str, str] = {}
         sources = [self.source(inputs)]
         if self.protected:
             sources.append(self._open([one.path for one in self.protected], named=False))
         for batch in chain.from_iterable(sources):
-            if fitting is not None:
-                scheme.count(batch.texts, fitting)
+            if table is not None:
+                measuring.count(batch.texts, table)
             mask = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted), pa.large_string()))
             if pc.any(mask).as_py():
                 found.update(
                     zip(batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist(), strict=True)
                 )
-            if fitting is None and len(found) == len(wanted):
+            if table is None and len(found) == len(wanted):
                 break
-        return found, scheme if fitting is None else replace(scheme, frequencies=fitting)
+        if fit:
+            scheme = replace(scheme, frequencies=table)
+        return found, scheme, replace(measuring, frequencies=table)
 
     def mask(self, source: Source, *, same_bytes: bool) -> npt.NDArray[np.bool_]:
         """Which documents of *source*, in its order, stay. With *same_bytes* its files must be unchanged."""

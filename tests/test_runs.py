@@ -1,6 +1,8 @@
 """Run directories: read, checked, compared."""
 
 import json
+import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,11 @@ import pytest
 import neardup as nd
 from neardup.adapters.cli import run as cli
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
+from neardup.explain import judge
 from neardup.runs import Run, compare_runs
+from neardup.verify import NEIGHBOURS
 
+from .corpus import collection, words, write_jsonl
 from .rundirs import make_run
 
 TEXTS = {
@@ -125,6 +130,60 @@ def test_explain_uses_the_evidence_of_a_run(
     assert facts["evidence"] is None
     assert facts["distance"] == nd.distance(*(nd.scheme("text").fingerprint(TEXTS[id]) for id in "ac"))
     assert cli(["explain", "a", "nobody", "--run", "out"]) == 2
+
+
+def test_explain_gives_verdict_and_figures_of_a_pair_that_the_run_did_not_measure(
+    corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(["dedupe", corpus, "-o", "out", "--quiet"]) == 0
+    capsys.readouterr()
+    assert cli(["explain", "a", "c", "--run", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert "rejected: too different (measured now)" in shown
+    assert "rare text only" in shown
+    assert re.search(r"not a candidate in this run: distance \d+ is above its radius of \d+", shown)
+    assert "{+quite another text" in shown
+
+
+def test_what_explain_measures_now_is_what_a_run_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    form = words(1, 200)
+    rows = collection(20)
+    for number in range(6):  # siblings, over whose pairs their neighbours decide
+        text = [*form[:90], *words(50 + number, 20), *form[90:]]
+        rows.append({"id": f"form-{number}", "text": " ".join(text)})
+    write_jsonl(tmp_path / "in.jsonl", rows)
+    assert cli(["dedupe", "in.jsonl", "-o", "out", "--quiet", "--no-guards"]) == 0
+    run = Run("out")
+    texts, scheme, whole = run.texts([row["id"] for row in rows], whole=True)
+    rules = set()
+    for row in run.evidence.to_pylist():
+        pair = row["keeper"], row["id"]
+        others = {id for one in pair for id in run.neighbours(one, NEIGHBOURS)} - {*pair}
+        asked = [texts[id] for id in (*pair, *sorted(others))]
+        found = judge(run.measure, scheme, run.radius or 0, whole, asked)
+        assert asdict(found) == {name: row[name] for name in asdict(found)}
+        rules.add(found.rule)
+    assert {"nearly identical", "identical text", "same template, different content"} <= rules
+
+
+@pytest.mark.parametrize("verify", ["none", "jaccard:0.5"])
+def test_explain_names_the_measure_of_the_run(
+    corpus: str, verify: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(["dedupe", corpus, "-o", "out", "--quiet", "--verify", verify]) == 0
+    capsys.readouterr()
+    assert cli(["explain", "a", "b", "--run", "out"]) == 0
+    shown = capsys.readouterr().out
+    if verify == "none":
+        assert re.search(r"similarity +0\.\d+ \(measured now\)", shown)
+    else:
+        assert re.search(r"jaccard +0\.\d+\n", shown)
+    assert cli(["explain", "a", "c", "--run", "out", "--json"]) == 0
+    judged = json.loads(capsys.readouterr().out)["judged"]
+    assert (judged is None) == (verify == "none")
 
 
 def test_explain_fits_a_fitted_scheme_again(

@@ -43,14 +43,17 @@ def command(
     from neardup.explain import explain
 
     evidence: dict[str, Any] | None = None
+    judged: dict[str, Any] | None = None
     notes: list[str] = []
+    measure = "similarity"
     if run_path is not None and name is not None:
         raise click.UsageError("the run has its scheme; --scheme is for two files")
     if _are_pictures(run_path, left, right, name):
         _explain_pictures(run_path, left, right, name or "image", as_json)
         return
     if run_path is not None:
-        texts, scheme, evidence, notes = _from_run(run_path, left, right, inputs)
+        texts, scheme, evidence, judged, notes = _from_run(run_path, left, right, inputs)
+        measure = _measure(run_path)
     else:
         texts, scheme = _from_files(left, right, name or "text")
     found = explain(scheme, *texts, most=features)
@@ -60,12 +63,13 @@ def command(
             "documents": [left, right],
             **dataclasses.asdict(found),
             "evidence": evidence,
+            "judged": judged,
             "notes": notes,
             "diff": [dataclasses.asdict(piece) for piece in pieces],
         }
         click.echo(json.dumps(facts))
     else:
-        _show(left, right, found, evidence, notes, pieces)
+        _show(left, right, found, evidence, judged, measure, notes, pieces)
 
 
 def _are_pictures(run_path: str | None, left: str, right: str, name: str | None) -> bool:
@@ -170,23 +174,60 @@ def _table(rows: list[tuple[str, str]], notes: list[str]) -> None:
 
 def _from_run(
     path: str, left: str, right: str, inputs: tuple[str, ...]
-) -> tuple[list[str], Any, dict[str, Any] | None, list[str]]:
+) -> tuple[list[str], Any, dict[str, Any] | None, dict[str, Any] | None, list[str]]:
+    """Texts and scheme; the evidence, or what is measured now where the run has none; and notes."""
     from neardup.errors import InvalidValue
+    from neardup.explain import judge
     from neardup.runs import Run
+    from neardup.verify import NEIGHBOURS
 
     run = Run(path)
     rows = _documents(run, left, right)
-    texts, scheme = run.texts([left, right], inputs)
+    evidence = run.pair(left, right)
+    others: list[str] = []
+    if evidence is None:
+        others = [id for one in (left, right) for id in run.neighbours(one, NEIGHBOURS)]
+        others = sorted(set(others) - {left, right})
+    texts, scheme, whole = run.texts([left, right, *others], inputs, whole=evidence is None)
     for id in (left, right):
         if id not in texts:
             raise InvalidValue(f"document {id!r} is not in the inputs any more; give them with --input")
     notes = [_fate(row) for row in rows]
     if run.digest not in (None, scheme.digest):
         notes.append("the inputs changed since the run: fingerprints here are not those of the run")
-    evidence = run.pair(left, right)
-    if evidence is None:
-        notes.append("the run did not measure this pair; the figures are computed now")
-    return [texts[left], texts[right]], scheme, evidence, notes
+    both = [texts[left], texts[right]]
+    if evidence is not None:
+        return both, scheme, evidence, None, notes
+    notes.append(_unmeasured(run, scheme, left, right, both))
+    radius = 0 if run.radius is None else run.radius
+    near = [texts[id] for id in others if id in texts]
+    found = judge(run.measure, scheme, radius, whole, [*both, *near])
+    return both, scheme, None, None if found is None else dataclasses.asdict(found), notes
+
+
+def _unmeasured(run: Any, scheme: Any, left: str, right: str, texts: list[str]) -> str:
+    """Why the run did not measure a pair."""
+    from neardup.distances import distance
+
+    prints = [scheme.fingerprint(text) for text in texts]
+    for id, print in zip((left, right), prints, strict=True):
+        if print is None:
+            return f"not a candidate in this run: {id} has no information and is compared with nothing"
+    apart = distance(*prints)
+    if run.radius is not None and apart > run.radius:
+        return f"not a candidate in this run: distance {apart} is above its radius of {run.radius}"
+    for name in ("within", "across"):
+        if run.settings.get(name) is not None:
+            return f"not measured in this run, which compares only {name} {run.settings[name]!r}"
+    return "not measured in this run: it did not need this pair (one is a copy, or went already) or missed it"
+
+
+def _measure(path: str) -> str:
+    """What the column `similarity` of a run holds."""
+    from neardup.runs import Run
+
+    measure = Run(path).measure
+    return measure.name if measure.threshold else "similarity"
 
 
 def _fate(row: dict[str, Any]) -> str:
@@ -214,7 +255,14 @@ def _from_files(left: str, right: str, name: str) -> tuple[list[str], Any]:
 
 
 def _show(
-    left: str, right: str, found: Any, evidence: dict[str, Any] | None, notes: list[str], pieces: list[Any]
+    left: str,
+    right: str,
+    found: Any,
+    evidence: dict[str, Any] | None,
+    judged: dict[str, Any] | None,
+    measure: str,
+    notes: list[str],
+    pieces: list[Any],
 ) -> None:
     rows = [
         ("left", f"{found.left or 'no information'}  {left}"),
@@ -223,18 +271,20 @@ def _show(
     apart = found.distance if evidence is None else evidence["distance"]
     if apart is not None:
         rows.append(("distance", f"{apart} of {found.bits} bits"))
-    if evidence is None:
-        rows.append(("similarity", f"{found.similarity:.3f}"))
+    figures = evidence or judged
+    if figures is not None:
+        verdict = "accepted" if figures["accepted"] else "rejected"
+        rows.append(("verdict", f"{verdict}: {figures['rule']}{' (measured now)' if judged else ''}"))
+    if figures is None or figures["similarity"] is None:
+        now = "" if figures is None else " (measured now)"
+        rows.append(("similarity", f"{found.similarity:.3f}{now}"))
     else:
-        verdict = "accepted" if evidence["accepted"] else "rejected"
-        rows.append(("verdict", f"{verdict}: {evidence['rule']}"))
         for key, what in (
-            ("similarity", "similarity"),
+            ("similarity", measure),
             ("common", "without common text"),
             ("rare", "rare text only"),
         ):
-            if evidence[key] is not None:
-                rows.append((what, f"{evidence[key]:.3f}"))
+            rows.append((what, f"{figures[key]:.3f}"))
     rows.append(("scheme", f"{found.scheme} {found.digest}"))
     _table(rows, notes)
     if found.differences:
