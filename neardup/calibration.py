@@ -2,10 +2,10 @@
 
 Documents of the collection are sampled, edited copies of them are planted among the others (one
 copy a document, so that a copy is as rare as in real life), and the stages of a real run say which
-ones are found: that is the recall, for each kind and amount of editing. What is accepted among
-the documents themselves, which nobody planted, says how much of it lies where mistakes are made:
-that is the precision, expected from the collections on which each reason was measured, or
-measured, where labelled pairs are given.
+ones are found: that is the recall, for each kind and amount of editing. The precision is measured
+where labelled pairs are given. Without them it is only expected, from other collections: whether the
+pairs that are accepted among the documents themselves are copies or forms filled in twice, nothing here
+can tell. So they are counted and shown, and nothing looser than the default is recommended.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import random
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.fitting import fit_batches
 from neardup.sources import Source, open_source
+from neardup.stars import stars
 from neardup.verify import REASONS, SAME, WHOLE, Verifier, measuring_scheme, parse_measure
 
 Rows = npt.NDArray[np.int64]
@@ -47,6 +48,10 @@ COPIES: Final = 1_000
 ROUNDS: Final = 10
 # Another setting must be better than the default one by this much to be recommended.
 WORTH_IT: Final = 0.01
+# Copies, or labelled pairs, on which a figure must rest to be followed.
+FEWEST: Final = 30
+# Pairs that are shown to be looked at.
+SHOWN: Final = 10
 
 # The share of accepted pairs that are right, by the reason that accepted them, on the labelled
 # collections of benchmarks/quality.py --reasons, all together.
@@ -141,19 +146,28 @@ class Row:
     margin: float | None
     """The recall is as near to the true one 19 times of 20."""
     precision: float | None
-    precision_at_least: float | None
-    """If every accepted pair that is not nearly identical were wrong."""
+    """Expected: how often the reasons for which pairs are accepted here were right on other collections."""
     pairs: int
-    """Pairs of different texts that would be accepted among the documents looked at."""
+    """Pairs of different texts that would be accepted among the documents looked at, as they are."""
     doubtful: int
     """Those of them that are not nearly identical."""
+    removed: int
+    """Documents that would go, of those looked at."""
+    labelled: int = 0
+    """Labelled pairs that would be accepted: what the measured precision rests on."""
     measured_precision: float | None = None
     measured_recall: float | None = None
 
     @property
-    def best_precision(self) -> float | None:
-        """Measured where there are labels, else expected."""
-        return self.precision if self.measured_precision is None else self.measured_precision
+    def looser(self) -> bool:
+        """Whether it accepts what the default does not."""
+        return self.mode == "loose" or (self.mode == "default" and self.similarity < Settings().similarity)
+
+    @property
+    def options(self) -> str:
+        """The options of `neardup dedupe` that ask for it."""
+        mode = "" if self.mode == "default" else f" --{self.mode}"
+        return f"--similarity {self.similarity:g}{mode}"
 
     @property
     def best_recall(self) -> float | None:
@@ -177,6 +191,16 @@ class EditRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Suggestion:
+    """A pair of the documents' own that the marked setting accepts, to be looked at and labelled."""
+
+    one: str
+    other: str
+    similarity: float
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """Everything that was found."""
 
@@ -190,23 +214,30 @@ class Calibration:
     rows: tuple[Row, ...]
     edits: tuple[EditRow, ...]
     labels: int
-    recommended: Row
+    recommended: Row | None
+    """None where no setting is good enough."""
+    marked: Row
+    """The recommended one, or the one that comes nearest."""
     why: str
+    suggestions: tuple[Suggestion, ...]
     choices: Choices
 
     def facts(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return asdict(self)
+        return {**asdict(self), "command": self.command}
 
     def of(self, mode: str) -> list[Row]:
         """The rows of one mode, by similarity."""
         return [row for row in self.rows if row.mode == mode]
 
+    def precision(self, row: Row) -> float | None:
+        """Measured where there are labels, else expected."""
+        return row.measured_precision if self.labels else row.precision
+
     @property
-    def command(self) -> str:
+    def command(self) -> str | None:
         """The options of `neardup dedupe` that ask for what is recommended."""
-        mode = "" if self.recommended.mode == "default" else f" --{self.recommended.mode}"
-        return f"--similarity {self.recommended.similarity:g}{mode}"
+        return None if self.recommended is None else self.recommended.options
 
 
 def calibrate(
@@ -243,21 +274,22 @@ def calibrate(
     labelled = np.array([(known[label.one], known[label.other]) for label in pairs], np.int64).reshape(-1, 2)
     planted: list[Measured] = []
     with stage("calibrate", quiet=quiet) as advance:
-        copies, judged, natural = bench.run(rounds[0], labelled)
-        planted.append(copies)
+        # The documents' own pairs as a run would meet them: no copy is there yet.
+        _, judged, own = bench.run([], labelled)
         advance(len(sample), 0)
-        for number, copies_of_round in enumerate(rounds[1:], start=2):
-            planted.append(bench.run(copies_of_round)[0])
+        for number, copies in enumerate(rounds, start=2):
+            planted.append(bench.run(copies)[0])
             advance(len(sample) * number, 0)
     flat = [copy for one in rounds for copy in one]
     edits = _edit_rows(flat, Measured.joined(planted), bench.radii, choices)
     same = np.array([label.same for label in pairs], dtype=bool)
     rows = tuple(
-        _row(mode, similarity, radius, edits, at, natural, judged, same)
+        _row(mode, similarity, radius, edits, at, own, judged, same)
         for mode in MODES
         for at, (similarity, radius) in enumerate(zip(SIMILARITIES, bench.radii, strict=True))
     )
-    recommended, why = recommend(rows, choices, labelled=len(pairs) > 0)
+    counted = sum(row.copies for row in edits if row.counted)
+    advice = recommend(rows, choices, copies=counted, labels=len(pairs), same=int(same.sum()))
     return Calibration(
         documents=source.documents,
         sampled=len(sample),
@@ -269,8 +301,10 @@ def calibrate(
         rows=rows,
         edits=edits,
         labels=len(pairs),
-        recommended=recommended,
-        why=why,
+        recommended=advice.row if advice.good else None,
+        marked=advice.row,
+        why=advice.why,
+        suggestions=own.suggestions(advice.row, {frozenset((label.one, label.other)) for label in pairs}),
         choices=choices,
     )
 
@@ -361,6 +395,47 @@ def plant(ids: Sequence[str], texts: Sequence[str], choices: Choices) -> list[li
 # --- measuring -------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Own:
+    """The candidate pairs of the documents themselves, which nobody planted."""
+
+    pairs: Rows
+    """By the number of the text, in keep order."""
+    measured: Measured
+    ids: list[str]
+    """Of the document that stands for each text."""
+    copies: int
+    """Documents whose text another one has."""
+
+    def removed(self, accepted: Flags) -> int:
+        """How many documents would go if those pairs were accepted."""
+        pairs = self.pairs[accepted]
+        # As `--keep central` does: what has most pairs stays.
+        degree = np.bincount(pairs.ravel(), minlength=len(self.ids))
+        rank = np.empty(len(self.ids), dtype=np.int64)
+        rank[np.argsort(-degree, kind="stable")] = np.arange(len(self.ids))
+        low, high = np.sort(rank[pairs], axis=1).T
+        order = np.lexsort((high, low))
+        keeper = stars(len(rank), low[order], high[order], lambda rows: np.ones(len(rows), dtype=bool))
+        return self.copies + int((keeper != np.arange(len(keeper))).sum())
+
+    def suggestions(self, row: Row, labelled: set[frozenset[str]]) -> tuple[Suggestion, ...]:
+        """Pairs that *row* accepts, the least similar first, no document twice and none of the *labelled*."""
+        rows = np.flatnonzero(self.measured.found(row.mode, row.similarity, row.radius))
+        found: list[Suggestion] = []
+        met: set[str] = set()
+        for at in rows[np.argsort(self.measured.plain[rows], kind="stable")].tolist():
+            one, other = sorted(self.ids[text] for text in self.pairs[at].tolist())
+            if met & {one, other} or frozenset((one, other)) in labelled:
+                continue
+            met |= {one, other}
+            rule = REASONS[self.measured.reason[row.mode][at]]
+            found.append(Suggestion(one, other, float(self.measured.plain[at]), rule))
+            if len(found) == SHOWN:
+                break
+        return tuple(found)
+
+
 class _Bench:
     """The stages of a run, on the sampled documents with copies planted among them."""
 
@@ -379,10 +454,8 @@ class _Bench:
         share = min(choices.recall / JOIN_RECALL, 0.999)
         self.radii = [radius_for(similarity, share, scheme.bits) for similarity in SIMILARITIES]
 
-    def run(
-        self, copies: Sequence[Copy], labelled: Rows | None = None
-    ) -> tuple[Measured, Measured, Measured]:
-        """What is found of the planted pairs, of the labelled ones, and of the documents' own."""
+    def run(self, copies: Sequence[Copy], labelled: Rows | None = None) -> tuple[Measured, Measured, Own]:
+        """What is found of the planted pairs, of the labelled ones, and with these of the documents' own."""
         count = len(self._ids)
         ids = [*self._ids, *(f"copy {number} of {copy.of}" for number, copy in enumerate(copies))]
         table = pa.table(
@@ -439,7 +512,13 @@ class _Bench:
             )
             own_pairs = _judged(verifier, natural, found.distance[own].astype(np.int64))
         split = len(planted)
-        return pairs.rows(slice(split)), pairs.rows(slice(split, None)), own_pairs
+        known = [ids[document] for document in same.document.tolist()]
+        spare = int((same.of_document >= 0).sum()) - len(known)
+        return (
+            pairs.rows(slice(split)),
+            pairs.rows(slice(split, None)),
+            Own(natural, own_pairs, known, spare),
+        )
 
 
 def _judged(verifier: Verifier, pairs: Rows, distance: npt.NDArray[np.int64]) -> Measured:
@@ -500,7 +579,7 @@ def _row(
     radius: int,
     edits: Sequence[EditRow],
     at: int,
-    natural: Measured,
+    own: Own,
     judged: Measured,
     same: Flags,
 ) -> Row:
@@ -510,11 +589,13 @@ def _row(
         # Every kind and amount counts alike, however many copies of it there are.
         shares = [row.recall[mode][at] for row in counted]
         recall = sum(shares) / len(shares)
-        spread = (
-            sum(share * (1 - share) / row.copies for share, row in zip(shares, counted, strict=True))
-            / len(counted) ** 2
-        )
-        margin = 1.96 * math.sqrt(spread)
+        # As if one more were found and one more missed: of two copies that were found, not all are.
+        near = [
+            (share * row.copies + 1) / (row.copies + 2) for share, row in zip(shares, counted, strict=True)
+        ]
+        spread = sum(share * (1 - share) / row.copies for share, row in zip(near, counted, strict=True))
+        margin = 1.96 * math.sqrt(spread) / len(counted)
+    natural = own.measured
     found = natural.found(mode, similarity, radius)
     doubtful = found & (natural.plain < SAME / WHOLE)
     pairs = int(found.sum())
@@ -531,58 +612,93 @@ def _row(
         recall=recall,
         margin=margin,
         precision=right / pairs if pairs else None,
-        precision_at_least=1 - int(doubtful.sum()) / pairs if pairs else None,
         pairs=pairs,
         doubtful=int(doubtful.sum()),
+        removed=own.removed(found),
+        labelled=int(yes.sum()),
         measured_precision=good / int(yes.sum()) if yes.any() else None,
         measured_recall=good / int(same.sum()) if same.any() else None,
     )
 
 
-def recommend(rows: Sequence[Row], choices: Choices, *, labelled: bool) -> tuple[Row, str]:
-    """The setting with the best recall among those that are precise enough, and why.
+class Advice(NamedTuple):
+    """A setting; whether it is good enough to be recommended; and why, or why not."""
 
-    Rules of thumb stay as they are unless something is better by a clear margin.
+    row: Row
+    good: bool
+    why: str
+
+
+def recommend(rows: Sequence[Row], choices: Choices, *, copies: int, labels: int, same: int) -> Advice:
+    """The setting with the best recall among those that are precise enough, or the most precise one.
+
+    The default stays unless something is better by a clear margin. Nothing looser is recommended on
+    precision that was not measured: siblings of one form, if the collection has them, are not in what is
+    expected. *copies* and *labels* are what the figures rest on, *same* are the labels that say yes.
     """
 
-    def is_default(row: Row) -> bool:
-        return row.mode == "default" and row.similarity == Settings().similarity
+    def precision(row: Row) -> float | None:
+        return row.measured_precision if labels else row.precision
 
-    word = "measured" if labelled else "expected"
-    good = [row for row in rows if row.best_precision is None or row.best_precision >= choices.precision]
-    if not good:
-        best = max(rows, key=lambda row: (row.best_precision or 0, row.best_recall or 0, is_default(row)))
-        return best, (
-            f"no setting reaches a precision of {choices.precision:g}; this one comes nearest "
-            f"({word} {best.best_precision:.3f})"
+    usual = next(row for row in rows if row.mode == "default" and row.similarity == Settings().similarity)
+    if not labels and copies < FEWEST:
+        return Advice(usual, True, f"it is the default, and too little was measured: {copies} copies")
+    if labels and all(precision(row) is None for row in rows):
+        why = "it is the default, and no setting accepts a labelled pair: label some that are accepted"
+        return Advice(usual, True, why)
+    # A setting that accepts nothing makes no mistake; but of labels it has passed no test.
+    known = [(row, precision(row)) for row in rows if labels or not row.looser]
+    reach = [row for row, found in known if (not labels if found is None else found >= choices.precision)]
+    if not reach:
+        return _none_reaches(
+            [(row, found) for row, found in known if found is not None], choices, labels=labels, same=same
         )
+    good = [row for row in reach if not row.looser or row.labelled >= FEWEST]
+    target = f"a precision of {choices.precision:g}"
+    if not good:
+        why = f"only settings looser than the default reach {target}, on fewer than {FEWEST} labelled pairs"
+        return Advice(usual, False, f"{why}: label more")
     highest = max(row.best_recall or 0.0 for row in good)
     near = [row for row in good if (row.best_recall or 0.0) >= highest - WORTH_IT]
-    default = Settings().similarity
     best = min(
         near,
         key=lambda row: (
-            not is_default(row),
+            row != usual,
             MODES.index(row.mode),
-            abs(row.similarity - default),
+            abs(row.similarity - usual.similarity),
             row.similarity,
         ),
     )
-    if is_default(best):
-        return best, (
-            f"no other setting with {word} precision {choices.precision:g} or more "
-            f"finds over {WORTH_IT:.0%} more than the default"
-        )
-    usual = next(row for row in rows if is_default(row))
-    if usual not in good:
-        return best, (
-            f"the default's {word} precision is {usual.best_precision:.3f}, below {choices.precision:g}; "
-            "this one finds most of those that reach it"
-        )
-    return best, (
-        f"it finds {(best.best_recall or 0) - (usual.best_recall or 0):.1%} more than the default "
-        f"with {word} precision {choices.precision:g} or more"
+    word = "measured" if labels else "expected"
+    if best == usual:
+        why = f"no other setting with {target}, {word}, finds over {WORTH_IT:.0%} more than the default"
+        if not labels:
+            why = "it is the default; nothing looser is recommended on a precision that is only expected"
+    elif usual not in good:
+        found = precision(usual)
+        told = "was not measured" if found is None else f"is {found:.3f}, {word}: below {choices.precision:g}"
+        why = f"the default's precision {told}; this one finds most of those that reach it"
+    else:
+        more = (best.best_recall or 0.0) - (usual.best_recall or 0.0)
+        why = f"it finds {more:.1%} more than the default with {target} or more, {word}"
+    return Advice(best, True, why)
+
+
+def _none_reaches(known: Sequence[tuple[Row, float]], choices: Choices, *, labels: int, same: int) -> Advice:
+    """The most precise setting, of equal ones the strictest, and what to look at."""
+    strictness = ("loose", "default", "strict")
+    best, highest = max(known, key=lambda one: (one[1], strictness.index(one[0].mode), one[0].similarity))
+    look = "look at what it accepts; if a field tells siblings apart, use --within or --across"
+    if not labels:
+        look = "label pairs that it accepts, to have it measured"
+    elif not same:
+        look = "no label says that two are the same, so that recall cannot be measured: label some that are"
+    word = "measured" if labels else "expected"
+    why = (
+        f"none reaches a precision of {choices.precision:g}; the highest is {highest:.3f}, {word}, "
+        f"of {best.options}; {look}"
     )
+    return Advice(best, False, why)
 
 
 # --- labels ----------------------------------------------------------------------------------------------

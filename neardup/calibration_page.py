@@ -45,10 +45,10 @@ class Plot:
 
 
 def plot(found: Calibration) -> Plot:
-    """The recall and the precision of every setting, and a mark at the one that is recommended."""
+    """The recall and the precision of every setting, and a mark at one of them."""
     low, high = found.similarities[0], found.similarities[-1]
     lowest = min(
-        (value for row in found.rows for value in (row.best_recall, row.best_precision) if value is not None),
+        (one for row in found.rows for one in (row.best_recall, found.precision(row)) if one is not None),
         default=0.0,
     )
     floor = max(0.0, min(0.9, int(lowest * 10) / 10))
@@ -71,7 +71,9 @@ def plot(found: Calibration) -> Plot:
     for mode in MODES:
         rows = found.of(mode)
         curves.append(curve(f"recall, {mode}", f"recall {mode}", [row.best_recall for row in rows]))
-        curves.append(curve(f"precision, {mode}", f"precision {mode}", [row.best_precision for row in rows]))
+        curves.append(
+            curve(f"precision, {mode}", f"precision {mode}", [found.precision(row) for row in rows])
+        )
     steps = round((1 - floor) * 10)
     shares = [floor + (1 - floor) * at / steps for at in range(steps + 1)]
     return Plot(
@@ -84,7 +86,7 @@ def plot(found: Calibration) -> Plot:
         curves=tuple(one for one in curves if one.points),
         shares=tuple((up(share), f"{share:.0%}") for share in shares),
         similarities=tuple((across(similarity), f"{similarity:.2f}") for similarity in found.similarities),
-        mark=across(found.recommended.similarity),
+        mark=across(found.marked.similarity),
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 import neardup as nd
 from neardup import calibration, edits
 from neardup.adapters.cli import run
-from neardup.calibration import MODES, SIMILARITIES, Choices, Label, calibrate, read_labels, recommend
+from neardup.calibration import MODES, SIMILARITIES, Choices, Label, Row, calibrate, read_labels, recommend
 from neardup.errors import InvalidValue
 
 # A made-up language: common words are short and frequent, as in real ones.
@@ -272,7 +272,94 @@ def test_choices_that_make_no_sense_are_refused(wrong):
         Choices(**wrong)
 
 
-def test_the_default_is_recommended_unless_another_setting_is_clearly_better(found):
-    best, why = recommend(found.rows, Choices(), labelled=False)
-    assert (best.mode, best.similarity) == ("default", 0.64)
-    assert "no other setting" in why
+# --- advice ----------------------------------------------------------------------------------------------
+
+
+def settings(**figures):
+    """A row for every setting; a figure is one for all, or one for each mode."""
+
+    def of(mode):
+        return {name: one[mode] if isinstance(one, dict) else one for name, one in figures.items()}
+
+    blank = {"radius": 40, "recall": 0.9, "margin": 0.01, "precision": None}
+    blank |= {"pairs": 0, "doubtful": 0, "removed": 0}
+    return [
+        Row(mode=mode, similarity=similarity, **{**blank, **of(mode)})
+        for mode in MODES
+        for similarity in SIMILARITIES
+    ]
+
+
+DEFAULT = "--similarity 0.64"
+LOOSE_FINDS_MORE = {"default": 0.7, "strict": 0.4, "loose": 0.9}
+
+
+def test_nothing_looser_than_the_default_is_recommended_without_labels():
+    rows = settings(recall=LOOSE_FINDS_MORE, precision=0.98, pairs=410)
+    advice = recommend(rows, Choices(), copies=800, labels=0, same=0)
+    assert (advice.row.options, advice.good) == (DEFAULT, True)
+
+
+def test_something_looser_is_recommended_where_enough_labels_say_that_it_is_right():
+    figures = {"measured_recall": LOOSE_FINDS_MORE, "measured_precision": 0.97}
+    many, few = (
+        recommend(settings(**figures, labelled=count), Choices(), copies=800, labels=count, same=count)
+        for count in (30, 29)
+    )
+    assert (many.row.options, many.good) == ("--similarity 0.64 --loose", True)
+    assert (few.row.options, few.good) == (DEFAULT, True)
+
+
+def test_a_precision_that_no_setting_reaches_is_recommended_by_none():
+    rows = settings(measured_precision=0.0, labelled=2, measured_recall=None)
+    advice = recommend(rows, Choices(), copies=800, labels=2, same=0)
+    assert (advice.row.options, advice.good) == ("--similarity 0.96 --strict", False)
+    assert "none reaches a precision of 0.95" in advice.why
+    assert "recall cannot be measured" in advice.why
+
+
+def test_a_setting_that_accepts_no_labelled_pair_has_not_passed():
+    precision = {"default": 0.5, "strict": None, "loose": 0.4}
+    rows = settings(precision=0.98, measured_precision=precision, measured_recall=0.5)
+    advice = recommend(rows, Choices(), copies=800, labels=40, same=20)
+    assert (advice.row.options, advice.good) == ("--similarity 0.96", False)
+
+
+def test_one_document_is_too_little_to_recommend_more_than_the_default():
+    text = next(iter(collection(1, 1).values()))
+    found = calibrate([{"id": "a", "text": text}])
+    assert found.command == DEFAULT
+    assert "too little was measured" in found.why
+    assert all(row.margin > 0.1 for row in found.rows)
+
+
+def test_pairs_that_a_setting_accepts_among_the_documents_themselves_are_counted_and_shown():
+    made, pairs = with_copies(collection(1, 60), 2, seed=3)
+    found = calibrate(documents({**made, "again": made["1-0"]}), choices=Choices(copies=60))
+    for mode in MODES:
+        row = found.of(mode)[SIMILARITIES.index(0.64)]
+        result = nd.dedupe(documents({**made, "again": made["1-0"]}), verify=mode)
+        assert (row.pairs, row.removed) == (30, 31) == (len(pairs), result.summary["removed"])
+    assert (found.command, found.marked.removed) == (DEFAULT, 31)
+    shown = [{pair.one.removesuffix("+"), pair.other.removesuffix("+")} for pair in found.suggestions]
+    assert len(shown) == 10
+    assert {len(both) for both in shown} == {1}
+    similar = [pair.similarity for pair in found.suggestions]
+    assert similar == sorted(similar)
+
+
+def test_the_command_says_that_no_setting_is_recommended_and_what_to_label(tmp_path, capfd):
+    path, labels, page = tmp_path / "in.jsonl", tmp_path / "labels.csv", tmp_path / "cal.html"
+    made, pairs = with_copies(collection(1, 60), 2, seed=3)
+    path.write_text("".join(json.dumps(row) + "\n" for row in documents(made)))
+    labels.write_text("".join(f"{one},{other},0\n" for one, other in pairs[:28]))
+    arguments = ["calibrate", str(path), "--copies", "60", "--quiet"]
+    assert run([*arguments, "--labels", str(labels), "--report", str(page)]) == 0
+    out = capfd.readouterr().out
+    assert "no setting is recommended: none reaches a precision of 0.95" in out
+    assert "recommended: neardup" not in out
+    assert len(re.findall(r"nearly identical  1-\d+  1-\d+\+\n", out)) == 2  # those without a label
+    assert "No setting is recommended" in page.read_text()
+    assert '<bdi class="id">1-' in page.read_text()
+    assert run(arguments) == 0
+    assert "accepts 30 pairs, and 30 of 90 documents would go" in capfd.readouterr().out

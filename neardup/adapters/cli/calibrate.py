@@ -109,7 +109,7 @@ def command(
     if report is not None:
         write_page(found, report, overwrite=overwrite)
     if as_json:
-        click.echo(json.dumps({**found.facts(), "command": found.command}))
+        click.echo(json.dumps(found.facts()))
     else:
         _show(found)
     for bad in source.refused:
@@ -122,19 +122,22 @@ def command(
 
 
 def _show(found: Calibration) -> None:
+    from neardup.calibration import MODES
+
     labels = f", {found.labels:,} labelled pairs" if found.labels else ""
     planted = f"{found.copies:,} edited copies planted among them"
     click.echo(f"{found.sampled:,} of {found.documents:,} documents, {planted}{labels}")
-    tables = ("planted copies found, expected precision, pairs accepted among the documents", False)
-    measured = ("measured on the labels: recall, precision", True)
-    for title, labelled in (tables, measured) if found.labels else (tables,):
-        click.echo(
-            f"\n{title}\nsimilarity" + "".join(f"  {mode:^27}" for mode in ("default", "strict", "loose"))
-        )
+    expected = (
+        "planted copies found, precision expected from other collections,\n"
+        "and among your documents as they are: pairs accepted, documents that would go"
+    )
+    measured = "measured on the labels: recall, precision, labelled pairs accepted"
+    for title in (expected, measured) if found.labels else (expected,):
+        click.echo(f"\n{title}\nsimilarity" + "".join(f"  {mode:^34}" for mode in MODES))
         for at, similarity in enumerate(found.similarities):
-            cells = [_cell(found, found.of(mode)[at], labelled) for mode in ("default", "strict", "loose")]
-            click.echo(f"{similarity:10.2f}  " + "  ".join(cells))
-    best = found.recommended
+            cells = [_cell(found, found.of(mode)[at], title == measured) for mode in MODES]
+            click.echo(f"{similarity:10.2f}  " + "  ".join(cells).rstrip())
+    best = found.marked
     at = found.similarities.index(best.similarity)
     click.echo(f"\nshare found at * by kind of change (up to {found.choices.edits} % is asked for):")
     for one in found.edits:
@@ -143,16 +146,34 @@ def _show(found: Calibration) -> None:
             f"  {one.name:12}  {one.recall[best.mode][at]:6.1%} of {one.copies:4}   "
             f"similarity {one.similarity:.2f}{asked}"
         )
-    click.echo(f"\nrecommended: neardup dedupe {found.command}")
-    click.echo(f"because {found.why}")
+    click.echo(
+        f"\namong your documents as they are, * accepts {best.pairs:,} pairs, and {best.removed:,} of "
+        f"{found.sampled:,} documents would go."
+    )
+    if found.suggestions:
+        click.echo(
+            "Whether these pairs are right, only labels can tell: siblings of one form look like copies.\n"
+            "Look at some, nearest to the border first, and give them with --labels (id1,id2,1 or 0 a line):"
+        )
+        for pair in found.suggestions:
+            click.echo(f"  {pair.similarity:.3f}  {pair.rule}  {visible(pair.one)}  {visible(pair.other)}")
+    if found.recommended is None:
+        click.echo(f"\nno setting is recommended: {found.why}")
+    else:
+        click.echo(f"\nrecommended: neardup dedupe {found.command}\nbecause {found.why}")
 
 
 def _cell(found: Calibration, row: Row, labelled: bool) -> str:
-    mark = "*" if row == found.recommended else " "
+    mark = "*" if row == found.marked else " "
     if labelled:
-        return f"{mark}{_figure(row.measured_recall)}    {_figure(row.measured_precision)}".ljust(27)
+        figures = f"{_figure(row.measured_recall)}    {_figure(row.measured_precision)} {row.labelled:8,}"
+        return f"{mark}{figures}".ljust(34)
     margin = "" if row.margin is None else f"±{row.margin:.3f}"
-    return f"{mark}{_figure(row.recall)}{margin} {_figure(row.precision)} {row.pairs:8,}".ljust(27)
+    return (
+        f"{mark}{_figure(row.recall)}{margin} {_figure(row.precision)} {row.pairs:7,} {row.removed:6,}".ljust(
+            34
+        )
+    )
 
 
 def _figure(value: float | None) -> str:
