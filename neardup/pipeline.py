@@ -370,7 +370,8 @@ def check_choices(settings: Settings, scheme: Scheme | None, threads: int | None
     """Raise if a run with these cannot be; before it begins."""
     check_threads(threads)
     if settings.radius is not None:
-        whole("radius", settings.radius, 0, default_scheme(0).bits if scheme is None else scheme.bits)
+        widest = default_scheme(NARROW + 1) if scheme is None else scheme
+        whole("radius", settings.radius, 0, widest.bits)
     if scheme is None or scheme.features != "picture":
         for rule in parse_keep(settings.keep).rules:
             if rule.name in ("resolution", "size"):
