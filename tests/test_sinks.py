@@ -282,6 +282,14 @@ def test_kept_csv_rows_have_their_header_and_quotes(tmp_path):
     assert (tmp_path / "kept.csv").read_bytes() == b'id,text,n\na,"x\ny",1\n'
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_csv_file_without_its_last_line_end_is_not_glued_to_the_next_one(tmp_path, end):
+    (tmp_path / "1.csv").write_bytes(b"id,text" + end + b"a,wool")
+    (tmp_path / "2.csv").write_bytes(b"id,text" + end + b"b,lava")
+    assert kept(tmp_path, [tmp_path / "1.csv", tmp_path / "2.csv"], [True, True]) == ["kept.csv"]
+    assert (tmp_path / "kept.csv").read_bytes() == end.join([b"id,text", b"a,wool", b"b,lava", b""])
+
+
 def test_inputs_of_several_shapes_get_a_file_each(tmp_path):
     (tmp_path / "1.csv").write_bytes(b"id,text\na,x\n")
     (tmp_path / "2.csv").write_bytes(b"text,id\ny,b\n")

@@ -84,6 +84,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     with file.chunks(request.limits) as chunks:
         lines = Lines(file, chunks, request.limits, bad)
         header, delimiter = _header(lines, request)
+        line_end = b"\r\n" if lines.raw[-1].endswith(b"\r\n") else b"\n"
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         names, texts, places, records, raw, count = [], [], [], [], [], 0
         while True:
@@ -109,12 +110,18 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
             if request.fields:
                 records.append(record)
             if request.raw:
-                raw.append(b"".join(lines.raw))
+                raw.append(_ended(lines.raw, line_end))
             if count >= BLOCK or len(names) >= 65536:
                 yield _batch(file, request, names, texts, places, records, raw)
                 names, texts, places, records, raw, count = [], [], [], [], [], 0
         if names:
             yield _batch(file, request, names, texts, places, records, raw)
+
+
+def _ended(lines: list[bytes], line_end: bytes) -> bytes:
+    """The bytes of a record; with a *line_end* also where the file ends without one."""
+    data = b"".join(lines)
+    return data if data.endswith(b"\n") else data.removesuffix(b"\r") + line_end
 
 
 def header_line(file: File, request: Request) -> bytes:
