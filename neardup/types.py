@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,8 @@ class Batch:
     fields: pa.RecordBatch | None = None
     raw: Any = None
     format: str = "memory"  # a name of `sources.FORMATS`, or this
+    records: Callable[[list[int]], Iterable[tuple[int, bytes]]] | None = None
+    """Of line formats, while they are read: the offsets and bytes of the records of some rows."""
     pictures: npt.NDArray[np.uint8] | None = None  # thumbnails; `texts` are then the SHA-256 of the files
 
     def __len__(self) -> int:

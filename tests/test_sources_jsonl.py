@@ -108,6 +108,23 @@ def test_a_repeated_id_names_both_places(jsonl):
     assert bad[0].reason == f"its id 'a' stands already in {str(first)!r} line 1"
 
 
+@pytest.mark.parametrize("fields", [(), ("n",)])
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.jsonl", [b'{"id":"a","text":"x","n":1}\n', b'{ "id":"a", "text":"y", "n":2 }']),
+        ("a.csv", [b"id,text,n\n", b"a,x,1\n", b"b,ragged\n", b'a,"y\ny",2\r\n']),
+    ],
+)
+def test_a_repeated_id_keeps_every_field_of_its_record(tmp_path, name, lines, fields):
+    path = tmp_path / name
+    path.write_bytes(b"".join(lines))
+    bad = []
+    assert sum(map(len, open_source(path, unique=True, fields=fields, on_bad=bad.append))) == 1
+    assert bad[-1].raw == lines[-1]
+    assert path.read_bytes()[bad[-1].offset :] == lines[-1]
+
+
 def test_a_tolerance_stops_the_reading(jsonl):
     path = jsonl({"id": "a", "text": "x"}, b"1\n", b"2\n")
     assert read(path, tolerance=Tolerance.of("2"))[0] == [("a", "x")]

@@ -226,7 +226,7 @@ class Source:
                 batch = reading.distinct(batch)
             reading.documents += len(batch)
             if len(batch):
-                yield batch
+                yield replace(batch, records=None)  # they hold the bytes of the input
         self.documents, self.bad, self._repeats = reading.documents, reading.bad, reading.repeats
         self._read = True
         self._tolerance.check(self.bad, self.records)
@@ -271,9 +271,10 @@ class _Reading:
             self._source._tolerance.check(self.bad, None)
         else:
             ids = batch.ids.filter(pa.array(~kept)).to_pylist()
-            for row, place, name in zip(rows, places, ids, strict=True):
+            found = zip(rows, places, ids, _records(batch, rows), strict=True)
+            for row, place, name, (offset, record) in found:
                 reason = f"its id {name!r} stands already in {where(row)}"
-                self.take(Bad(batch.file, place, None, reason, _row_bytes(batch, row)))
+                self.take(Bad(batch.file, place, offset, reason, record))
         mask = pa.array(kept)
         raw = batch.raw
         if isinstance(raw, list):
@@ -307,12 +308,14 @@ class _Reading:
         number = self._names.setdefault(batch.file, len(self._names))
         places = batch.places + (number << 40)
         first = self._uniques.add(batch.ids.to_pylist(), places)
+        kept = first == places
+        names = [] if kept.all() else list(self._names)
 
         def where(row: int) -> str:
             place = int(first[row])
-            return f"{list(self._names)[place >> 40]!r} line {place & ((1 << 40) - 1)}"
+            return f"{names[place >> 40]!r} line {place & ((1 << 40) - 1)}"
 
-        return first == places, where
+        return kept, where
 
     def take(self, bad: Bad) -> None:
         """Count a bad record; report it if no earlier reading did."""
@@ -506,12 +509,11 @@ def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
         yield File(found.path, root=path) if found == Found(found.path) else found
 
 
-def _row_bytes(batch: Batch, row: int) -> bytes:
+def _records(batch: Batch, rows: list[int]) -> Iterable[tuple[int | None, bytes]]:
+    """The offsets and bytes of the records of *rows*; of what is no line id and text as JSON."""
     import orjson
-    import pyarrow as pa
 
-    if isinstance(batch.raw, list):
-        return bytes(batch.raw[row])
-    if isinstance(batch.raw, pa.LargeBinaryArray):
-        return bytes(batch.raw[row].as_py())
-    return orjson.dumps({"id": batch.ids[row].as_py(), "text": batch.texts[row].as_py()})
+    if batch.records is not None:
+        return batch.records(rows)
+    found = zip(batch.ids.take(rows).to_pylist(), batch.texts.take(rows).to_pylist(), strict=True)
+    return ((None, orjson.dumps({"id": name, "text": text})) for name, text in found)

@@ -84,17 +84,19 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     with file.chunks(request.limits) as chunks:
         lines = Lines(file, chunks, request.limits, bad)
         header, delimiter = _header(lines, request)
+        text_at = header.index(request.text_field)
+        id_at = header.index(request.id_name) if request.id_name in header else None
         line_end = b"\r\n" if lines.raw[-1].endswith(b"\r\n") else b"\n"
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
-        names, texts, places, records, raw, count = [], [], [], [], [], 0
+        names, texts, places, records, raw, offsets, count = [], [], [], [], [], [], 0
         while True:
             lines.begin()
             try:
                 cells = next(rows)
                 if not cells:
                     continue
-                record = _record(header, cells)
-                name = ids.of(record.get(request.id_name) or None, lines.start)
+                _check(cells, header)
+                name = ids.of(None if id_at is None else cells[id_at] or None, lines.start)
             except StopIteration:
                 break
             except (csv.Error, Unfit) as error:
@@ -103,25 +105,25 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
                     error = Unfit("a quote is not closed: the rest of the file is one record")
                 bad(Bad(file.name, lines.start, lines.place, str(error), data[:HEAD], len(data)))
                 continue
-            texts.append(record[request.text_field])
+            texts.append(cells[text_at])
             names.append(name)
             places.append(lines.start)
-            count += len(texts[-1])
             if request.fields:
-                records.append(record)
-            if request.raw:
-                raw.append(_ended(lines.raw, line_end))
+                records.append(dict(zip(header, cells, strict=True)))
+            row = b"".join(lines.raw)
+            raw.append(row)
+            offsets.append(lines.place)
+            count += len(row)
             if count >= BLOCK or len(names) >= 65536:
-                yield _batch(file, request, names, texts, places, records, raw)
-                names, texts, places, records, raw, count = [], [], [], [], [], 0
+                yield _batch(file, request, names, texts, places, records, raw, offsets, line_end)
+                names, texts, places, records, raw, offsets, count = [], [], [], [], [], [], 0
         if names:
-            yield _batch(file, request, names, texts, places, records, raw)
+            yield _batch(file, request, names, texts, places, records, raw, offsets, line_end)
 
 
-def _ended(lines: list[bytes], line_end: bytes) -> bytes:
+def _ended(row: bytes, line_end: bytes) -> bytes:
     """The bytes of a record; with a *line_end* also where the file ends without one."""
-    data = b"".join(lines)
-    return data if data.endswith(b"\n") else data.removesuffix(b"\r") + line_end
+    return row if row.endswith(b"\n") else row.removesuffix(b"\r") + line_end
 
 
 def header_line(file: File, request: Request) -> bytes:
@@ -160,7 +162,7 @@ def _some(cells: list[str]) -> str:
     return ", ".join(repr(cell[:40]) for cell in cells[:8])
 
 
-def _record(header: list[str], cells: list[str]) -> dict[str, str]:
+def _check(cells: list[str], header: list[str]) -> None:
     if len(cells) != len(header):
         raise Unfit(f"has {len(cells)} cells; the header has {len(header)}")
     for cell in cells:
@@ -169,7 +171,6 @@ def _record(header: list[str], cells: list[str]) -> dict[str, str]:
                 cell.encode()
             except UnicodeEncodeError:
                 raise Unfit("is not UTF-8") from None
-    return dict(zip(header, cells, strict=True))
 
 
 def _batch(
@@ -180,6 +181,15 @@ def _batch(
     places: list[int],
     records: list[dict[str, str]],
     raw: list[bytes],
+    offsets: list[int],
+    line_end: bytes,
 ) -> Batch:
-    fields = fields_of(records, request.fields)
-    return batch_of(names, texts, places, file=file.name, fields=fields, raw=raw if request.raw else None)
+    return batch_of(
+        names,
+        texts,
+        places,
+        file=file.name,
+        fields=fields_of(records, request.fields),
+        raw=[_ended(row, line_end) for row in raw] if request.raw else None,
+        records=lambda rows: ((offsets[row], raw[row]) for row in rows),
+    )

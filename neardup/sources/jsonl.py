@@ -87,6 +87,7 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
         file=file.name,
         fields=fields_of([records[row] for row in rows], request.fields),
         raw=[lines[row] + b"\n" for row in rows] if request.raw else None,
+        records=lambda some: _records(block, [rows[row] for row in some]),
     )
 
 
@@ -108,7 +109,20 @@ def _plain(block: Block, found: Any, file: File, request: Request, ids: Ids) -> 
         raw = pa.LargeBinaryArray.from_buffers(
             pa.large_binary(), len(places), [None, pa.py_buffer(ends), pa.py_buffer(data)]
         )
-    return Batch(ids=names, texts=_strings(*texts), file=file.name, places=places, raw=raw)
+    return Batch(
+        ids=names,
+        texts=_strings(*texts),
+        file=file.name,
+        places=places,
+        raw=raw,
+        records=lambda rows: _records(block, rows),
+    )
+
+
+def _records(block: Block, rows: list[int]) -> Iterator[tuple[int, bytes]]:
+    """The offsets and bytes of some lines of *block*."""
+    lines, offsets = block.lines(), block.offsets()
+    return ((offsets[row], lines[row]) for row in rows)
 
 
 def _strings(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> pa.LargeStringArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -97,6 +97,7 @@ def batch_of(
     file: str,
     fields: pa.RecordBatch | None = None,
     raw: Any = None,
+    records: Callable[[list[int]], Iterable[tuple[int, bytes]]] | None = None,
 ) -> Batch:
     """A batch of Python values."""
     return Batch(
@@ -106,6 +107,7 @@ def batch_of(
         places=np.asarray(places, dtype=np.int64),
         fields=fields,
         raw=raw,
+        records=records,
     )
 
 
