@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import json
@@ -26,6 +27,7 @@ from hypothesis import strategies as st
 from neardup._native import Uniques
 from neardup.errors import InvalidType, MissingExtra
 from neardup.sources import FORMATS, id_path, open_source, path_id
+from neardup.sources.delimited import header_line
 from neardup.types import Document
 
 ROWS = [("a", "first text"), ("b", 'with "quotes",\nand lines'), ("c", "häßlich 漢字")]
@@ -247,6 +249,66 @@ def test_a_pipe_that_the_user_names_is_read(tmp_path):
     assert rows(source) == ROWS
     writer.join()
     assert rows(source) == ROWS
+
+
+def piped(path, data):
+    """A pipe at *path* that gives *data* to the first who opens it."""
+    os.mkfifo(path)
+
+    def write():
+        while True:
+            with contextlib.suppress(OSError):  # nobody reads it yet
+                handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+                break
+        os.set_blocking(handle, True)
+        with os.fdopen(handle, "wb") as file, contextlib.suppress(BrokenPipeError):
+            file.write(data)
+
+    threading.Thread(target=write, daemon=True).start()
+    return path
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_table_in_a_pipe_is_recognised_by_its_first_bytes(tmp_path, kind, again):
+    data = written(tmp_path / f"a.{kind}").read_bytes()
+    source = open_source(piped(tmp_path / "pipe", data), again=again)
+    assert rows(source) == ROWS
+    if again:
+        assert rows(source) == ROWS
+
+
+def test_pages_on_standard_input_are_recognised_by_their_first_bytes(monkeypatch):
+    page = b"<html><body><main><p>Some page.</p></main></body></html>"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(warc(("http://a/", page)))))
+    assert rows(open_source("-")) == [("http://a/ 2024-01-01T00:00:00Z", "Some page.")]
+
+
+def test_an_arrow_stream_can_come_through_a_pipe(tmp_path):
+    data = written(tmp_path / "a.arrows").read_bytes()
+    assert rows(open_source(piped(tmp_path / "pipe", data), format="arrow")) == ROWS
+
+
+def test_a_pipe_that_breaks_gives_the_same_documents_again(tmp_path):
+    random = np.random.default_rng(7)
+    lines = [{"id": str(number), "text": random.bytes(50).hex()} for number in range(10_000)]
+    data = bytearray(gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode()))
+    data[len(data) // 2] ^= 0xFF
+    source = open_source(piped(tmp_path / "pipe.jsonl.gz", data))
+    first, bad = rows(source), source.bad
+    assert len(first) > 1000
+    assert bad
+    assert (rows(source), source.bad) == (first, bad)
+
+
+def test_a_pipe_can_be_read_by_two_at_the_same_time(tmp_path):
+    data = b"id,text\n" + b"".join(b"%d,%b\n" % (number, b"x" * 1000) for number in range(10_000))
+    source = open_source(piped(tmp_path / "pipe.csv", data))
+    assert len(rows(source)) == 10_000
+    batches = iter(source)
+    count = len(next(batches))
+    assert header_line(source.inputs[0], source.request) == b"id,text\n"
+    assert count + sum(map(len, batches)) == 10_000
 
 
 class DataSet:

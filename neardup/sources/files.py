@@ -16,23 +16,26 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, Final, NamedTuple
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple, cast
 
 from neardup.errors import MissingExtra, RefusedInput
 from neardup.sources.limits import MIB, Limits
 from neardup.sources.names import path_id
-from neardup.sources.streams import SUFFIXES, Broken, Feed, ahead, chunks
+from neardup.sources.streams import SUFFIXES, Broken, Feed, Shared, ahead, chunks
 
 STDIN: Final = "-"
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_QUIET: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_PLAIN: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 class File:
     """One input of bytes: its name, its first bytes, and ways to read it, as often as wanted.
 
-    `digest` is the SHA-256 of its raw bytes once it was read to the end. A pipe is copied to a
-    temporary file while it is first read, if it is to be read again.
+    `digest` is the SHA-256 of its raw bytes once it was read to the end. A pipe is opened once, and its
+    first bytes can be looked at before it is read. It is copied to a temporary file while it is first
+    read, if it is to be read again, and before that for who reads back and forth.
     """
 
     def __init__(self, path: str, *, root: str | None = None, again: bool = True) -> None:
@@ -75,10 +78,11 @@ class File:
         """When it was last written to, in nanoseconds, as it was read; None where that is not known."""
         return None if self._stamp is None else self._stamp[3]
 
-    @property
+    @cached_property
     def is_stream(self) -> bool:
         """Whether it can be read only from start to end."""
-        return self.path == STDIN or (not self.is_remote and stat.S_ISFIFO(os.stat(self.path).st_mode))
+        named = not self.walked and not self.is_remote
+        return self.path == STDIN or (named and Path(self.path).is_fifo())
 
     @property
     def is_remote(self) -> bool:
@@ -96,44 +100,72 @@ class File:
             with _remote(self.path) as remote:
                 yield remote
             return
-        if self._copy is not None:
-            self._copy.seek(0)
-            yield self._copy
+        if self.is_stream:
+            if self._copy is None:
+                with self._piped(copied=True):
+                    pass
+            assert self._copy is not None
+            yield cast(IO[bytes], Shared(self._copy))
             return
-        if self.path == STDIN:
-            # The raw file: a thread that waits in the buffered one would hold its lock at exit.
-            yield getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
-            return
-        flags = os.O_RDONLY | _QUIET | (getattr(os, "O_NOFOLLOW", 0) if self.walked else 0)
-        try:
-            handle = os.open(self.path, flags)
-        except (OSError, ValueError) as error:
-            raise Broken(f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
-        with os.fdopen(handle, "rb", buffering=0) as file:
-            self._check(os.fstat(handle))
-            if stat.S_ISFIFO(os.fstat(handle).st_mode):
-                os.set_blocking(handle, True)
+        with self._opened() as file:
             yield file
 
     @contextmanager
     def feed(self) -> Iterator[Feed]:
         """Its raw bytes from the start."""
+        if self.is_stream and self._copy is None:
+            with self._piped(copied=self._again) as feed:
+                yield feed
+            return
         with self.open() as file:
-            copy = self._copy
-            if self._again and copy is None and not self.is_remote and self.is_stream:
-                # Kept open for the life of this object: it has no name that could be left behind.
-                copy = tempfile.TemporaryFile()  # noqa: SIM115
-                weakref.finalize(self, copy.close)
-                feed = Feed(file, copy=copy, hashed=self.digest is None)
-            else:
-                feed = Feed(file, hashed=self.digest is None)
-            self._feed = feed
+            feed = self._feed = Feed(file, hashed=self.digest is None)
             yield feed
             if self.digest is None:
                 self.digest, self.bytes = feed.digest(), feed.count
-            if copy is not None and self._copy is None:
-                feed.drain()
-                self._copy = copy
+
+    @contextmanager
+    def _piped(self, *, copied: bool) -> Iterator[Feed]:
+        """The bytes of a pipe, the one time that it gives them."""
+        feed, copy = self._pipe(), None
+        if copied:
+            # Kept open for the life of this object: it has no name that could be left behind.
+            copy = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+            weakref.finalize(self, copy.close)
+            feed.copy_to(cast(IO[bytes], copy))
+        try:
+            yield feed
+            self.digest, self.bytes = feed.digest(), feed.count
+        except Broken:
+            feed.copy_to(None)
+            self._copy = copy  # it breaks at the same place again
+            raise
+        self._copy = copy
+
+    def _pipe(self) -> Feed:
+        """A pipe, opened; what was looked at stands before what comes."""
+        if self._feed is None:
+            if self.path == STDIN:
+                # The raw file: a thread that waits in the buffered one would hold its lock at exit.
+                file = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
+            else:
+                file = self._opened()
+                weakref.finalize(self, file.close)
+            self._feed = Feed(file)
+        return self._feed
+
+    def _opened(self) -> IO[bytes]:
+        wait = 0 if self.is_stream else getattr(os, "O_NONBLOCK", 0)  # for who writes to a pipe
+        link = getattr(os, "O_NOFOLLOW", 0) if self.walked else 0
+        try:
+            handle = os.open(self.path, _PLAIN | wait | link)
+        except (OSError, ValueError) as error:
+            raise Broken(f"cannot be opened: {getattr(error, 'strerror', None) or error}") from None
+        try:
+            self._check(os.fstat(handle))
+        except BaseException:
+            os.close(handle)
+            raise
+        return os.fdopen(handle, "rb", buffering=0)
 
     @contextmanager
     def chunks(self, limits: Limits) -> Iterator[Iterator[bytes]]:
@@ -147,28 +179,28 @@ class File:
                     pieces.close()
 
     def head(self, length: int = 4096) -> bytes:
-        """Its first bytes as they are stored; empty for a pipe, which cannot give them twice."""
-        if not self.is_remote and self.is_stream and self._copy is None:
-            return b""
+        """Its first bytes as they are stored."""
+        if self.is_stream and self._copy is None:
+            return self._pipe().peek(length)
         with self.open() as file:
             return file.read(length) or b""
 
     def hashed(self) -> str:
         """The SHA-256 of its raw bytes, read for that alone if need be."""
         if self.digest is None:
-            found = hashlib.sha256()
+            found, count = hashlib.sha256(), 0
             with self.open() as file:
                 while piece := file.read(MIB):
                     found.update(piece)
-                    self.bytes += len(piece)
-            self.digest = found.hexdigest()
+                    count += len(piece)
+            self.digest, self.bytes = found.hexdigest(), count
         return self.digest
 
     def _check(self, status: os.stat_result) -> None:
         kind = status.st_mode
         if stat.S_ISDIR(kind):
             raise Broken("is a folder")
-        if not stat.S_ISREG(kind) and (self.walked or not stat.S_ISFIFO(kind)):
+        if not stat.S_ISREG(kind) and not (self.is_stream and stat.S_ISFIFO(kind)):
             raise Broken("is not a regular file")
         stamp = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if stat.S_ISREG(kind) and self._stamp is not None and stamp != self._stamp:

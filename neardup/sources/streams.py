@@ -11,8 +11,9 @@ import hashlib
 import lzma
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from io import SEEK_END, SEEK_SET, RawIOBase
 from queue import Full, Queue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import IO, Any, Final, Protocol, TypeVar
 
 from neardup.errors import RefusedInput
@@ -51,10 +52,10 @@ class Broken(RefusedInput):
 class Feed:
     """The raw bytes of an input, read once from start to end, with their SHA-256."""
 
-    def __init__(self, file: IO[bytes], *, copy: IO[bytes] | None = None, hashed: bool = True) -> None:
-        """*copy* receives every byte read, so that a pipe can be read again; *hashed* ones have a digest."""
+    def __init__(self, file: IO[bytes], *, hashed: bool = True) -> None:
+        """*hashed* ones have a digest."""
         self._file = file
-        self._copy = copy
+        self._copy: IO[bytes] | None = None
         self._hash = hashlib.sha256() if hashed else None
         self._head = b""
         self.count = 0
@@ -66,20 +67,24 @@ class Feed:
         return self._head[:length]
 
     def read(self, length: int = CHUNK) -> bytes:
-        """The next bytes, at most *length*; empty at the end."""
-        if self._head:
-            piece, self._head = self._head[:length], self._head[length:]
-            return piece
-        return self._take(length)
+        """The next *length* bytes, or fewer at the end: a pipe gives the same pieces as its copy."""
+        pieces, self._head = [self._head[:length]] if self._head else [], self._head[length:]
+        missing = length - sum(map(len, pieces))
+        while missing and (piece := self._take(missing)):
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
 
-    def drain(self) -> None:
-        """Read what is left."""
-        while self.read():
-            pass
+    def copy_to(self, file: IO[bytes] | None) -> None:
+        """Write every byte of the input, those that were looked at too, to *file*; None ends that."""
+        if file is not None:
+            file.write(self._head)
+        self._copy = file
 
     def digest(self) -> str:
         """The SHA-256 of all bytes of the input, in hexadecimal; reads what is left."""
-        self.drain()
+        while self.read():
+            pass
         assert self._hash is not None
         return self._hash.hexdigest()
 
@@ -91,8 +96,8 @@ class Feed:
         if self._hash is not None:
             self._hash.update(piece)
         self.count += len(piece)
-        if self._copy is not None:
-            self._copy.write(piece)
+        if (copy := self._copy) is not None:
+            copy.write(piece)
         return piece
 
     # What pyarrow asks of a file.
@@ -103,6 +108,38 @@ class Feed:
 
     def close(self) -> None:
         pass
+
+
+class Shared(RawIOBase):
+    """A file that is open once, for one of several who read it at the same time, each at its own place."""
+
+    _turn: Final = Lock()
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._shared, self._at = file, 0
+
+    def readinto(self, buffer: Any) -> int:
+        with self._turn:
+            self._shared.seek(self._at)
+            piece = self._shared.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self._at += len(piece)
+        return len(piece)
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        with self._turn:
+            begin = self._shared.seek(0, SEEK_END) if whence == SEEK_END else whence * self._at
+        self._at = begin + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
 
 
 def compression(head: bytes) -> str | None:
