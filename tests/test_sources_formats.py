@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup._native import Uniques
-from neardup.errors import InvalidType, MissingExtra
+from neardup.errors import InvalidType, InvalidValue, MissingExtra, RefusedInput
 from neardup.sources import FORMATS, id_path, open_source, path_id
 from neardup.sources.delimited import header_line
 from neardup.types import Document
@@ -348,6 +348,40 @@ def test_what_a_program_holds_is_read_like_a_file(make):
 def test_documents_in_memory_without_ids_are_counted_from_zero():
     assert rows(open_source(pa.table({"text": ["x", "y"]}))) == [("0", "x"), ("1", "y")]
     assert rows(open_source(iter(["x", "y"]))) == [("0", "x"), ("1", "y")]
+
+
+@pytest.mark.parametrize(
+    "column", [pd.Series, pl.Series, pa.array, lambda texts: pa.chunked_array([texts]), np.array]
+)
+def test_a_column_of_texts_is_read_as_texts(column):
+    assert rows(open_source(column(["x", "y"]))) == [("0", "x"), ("1", "y")]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"id": ["a", "b", "c"], "text": ["x", "y", None]}).astype("category"),
+        pl.DataFrame({"id": ["a", "b", "c"], "text": ["x", "y", None]}).cast(pl.Categorical),
+        pd.DataFrame({"id": [7, 8, 9], "text": ["x", "y", None]}).astype("category"),
+    ],
+)
+def test_a_categorical_column_is_read_as_its_values(table):
+    bad = []
+    found = rows(open_source(table, on_bad=bad.append))
+    assert found == [(str(name), text) for name, text in zip(table["id"], ["x", "y"], strict=False)]
+    assert (bad[0].reason, json.loads(bad[0].raw)["id"]) == ("its text is null", table["id"][2])
+
+
+def test_a_table_that_arrow_cannot_hold_is_one_clear_line():
+    with pytest.raises(InvalidValue, match=r"DataFrame cannot be read as a table: .*column id"):
+        open_source(pd.DataFrame({"id": ["a", 1], "text": ["x", "y"]}))
+
+
+def test_texts_that_are_taken_as_paths_name_the_way_out():
+    with pytest.raises(RefusedInput, match=r"give texts as iter\(texts\)$"):
+        open_source(["some words", "other words"])
+    with pytest.raises(RefusedInput, match=r"No such file or directory$"):
+        open_source(["no such file.jsonl"])
 
 
 def test_lone_surrogates_of_a_program_become_replacement_characters():

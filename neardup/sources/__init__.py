@@ -500,7 +500,10 @@ def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        raise RefusedInput(f"{path!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        known = any(file.suffix in row.suffixes for row in FORMATS.values())
+        way_out = "; give texts as iter(texts)" if len(path.split()) > 1 and not known else ""
+        raise RefusedInput(f"{shown(path, 300)} cannot be read: {reason}{way_out}") from None
     if not stat.S_ISDIR(status.st_mode):
         reason = met(path, status, seen) if stat.S_ISREG(status.st_mode) else None
         yield file if reason is None else Found(path, skipped=reason)

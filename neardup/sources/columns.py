@@ -100,8 +100,6 @@ def slices(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
     is_any = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     views = (pa.types.is_string_view, pa.types.is_binary_view)
     return any(check(kind) for check in (*is_any, *views)) or pa.types.is_null(kind)
@@ -109,17 +107,24 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _needs_kind(schema: pa.Schema, column: str, check: Any, what: str) -> None:
     kind = schema.field(column).type
-    if not check(kind):
+    if not check(kind.value_type if pa.types.is_dictionary(kind) else kind):
         wanted = "text" if what == "text" else "text or an integer"
         raise Broken(f"its column {column!r} is {kind}, not {wanted}")
 
 
+def _unfolded(column: pa.Array) -> pa.Array:
+    """*column* with the values themselves where a dictionary stands for them."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
+        values = values.cast(pa.large_binary())  # Arrow takes nothing from views
+    return values.take(column.indices)
+
+
 def _texts(column: pa.Array, what: str) -> tuple[pa.LargeStringArray, dict[int, str]]:
     """*column* as text, and the faults of its rows. A faulty row is null in the text."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+    column = _unfolded(column)
     faults = {}
     if column.null_count:
         faults = {int(row): f"its {what} is null" for row in np.flatnonzero(column.is_null().to_numpy(False))}
@@ -145,7 +150,7 @@ def _raw(row: pa.RecordBatch, request: Request, has_ids: bool) -> bytes:
     names = [request.id_name, request.text_field] if has_ids else [request.text_field]
     cells = {}
     for name in names:
-        column = row.column(name)
+        column = _unfolded(row.column(name))
         value = (
             column.cast(pa.large_binary()).to_pylist()[0] if _is_text(column.type) else column.to_pylist()[0]
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neardup.errors import InvalidType
+from neardup.errors import InvalidType, InvalidValue
 from neardup.sources.columns import Table, slices
 from neardup.sources.reading import DEFAULT_ID, Report, Request, Unfit, batch_of, checked_text, fields_of
 from neardup.types import Bad, Batch, Document
@@ -50,10 +50,17 @@ def _table(data: Any) -> Any:
         return pa.Table.from_batches([data])
     if hasattr(data, "with_format") and hasattr(data, "select"):  # a Hugging Face data set
         return data.with_format("arrow")
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    if hasattr(data, "to_arrow"):
-        return pa.table(data.to_arrow())
+    shape = getattr(data, "shape", None)
+    if isinstance(data, pa.ChunkedArray) or (isinstance(shape, tuple) and len(shape) == 1):
+        return None  # a column: its values are the documents
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.table(data)
+        if hasattr(data, "to_arrow"):
+            return pa.table(data.to_arrow())
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InvalidValue(f"{type(data).__name__} cannot be read as a table: {reason}") from None
     return None
 
 
@@ -102,6 +109,8 @@ def _documents(name: str, data: Iterable[Any], request: Request, bad: Report) ->
 
 
 def _document(item: Any, request: Request) -> tuple[Any, str, Mapping[str, Any]]:
+    if isinstance(item, pa.Scalar):
+        item = item.as_py()
     if isinstance(item, str):
         return None, item, {}
     if isinstance(item, Document):
