@@ -226,6 +226,30 @@ def test_a_url_is_read_through_fsspec():
     assert rows(source) == ROWS
 
 
+def test_a_url_of_a_text_is_one_document():
+    import fsspec
+
+    for name in ("a.txt", "a"):
+        fsspec.filesystem("memory").pipe_file(f"/{name}", JSONL)
+    assert rows(open_source("memory://a.txt")) == [("memory://a.txt", JSONL.decode())]
+    assert rows(open_source("memory://a")) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("memory://none.jsonl", "no such file"),
+        ("file:///none/none.jsonl", "no such file"),
+        ("file:///none/*.jsonl", "no such file; patterns are not expanded"),
+        ("file:///", "is a folder"),
+    ],
+)
+def test_a_url_that_cannot_be_read_is_one_clear_line(url, reason):
+    with pytest.raises(RefusedInput) as error:
+        rows(open_source(url))
+    assert str(error.value) == f"{url!r} cannot be read: {reason}"
+
+
 def test_standard_input_can_be_read_again(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(JSONL))))
     source = open_source("-")

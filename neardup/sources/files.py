@@ -258,12 +258,26 @@ def _special(mode: int) -> str:
     return "a device"
 
 
-def _remote(path: str) -> Any:
+@contextmanager
+def _fsspec(path: str) -> Iterator[Any]:
+    """fsspec; what it raises of *path* in the block is said in one line."""
     try:
         import fsspec
     except ImportError:
         raise MissingExtra(f"{path!r} needs fsspec; install it: pip install 'neardup[remote]'") from None
     try:
-        return fsspec.open(path, "rb")
+        yield fsspec
+    except FileNotFoundError:
+        pattern = "; patterns are not expanded" if "*" in path else ""
+        raise RefusedInput(f"{path!r} cannot be read: no such file{pattern}") from None
+    except IsADirectoryError:
+        raise RefusedInput(f"{path!r} cannot be read: is a folder") from None
+    except OSError as error:
+        raise Broken(f"cannot be opened: {error.strerror or error}") from None
     except (ImportError, ValueError) as error:
         raise RefusedInput(f"{path!r} cannot be opened: {error}") from None
+
+
+def _remote(path: str) -> Any:
+    with _fsspec(path) as fsspec:
+        return fsspec.open(path, "rb").open()
