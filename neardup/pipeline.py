@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -43,6 +42,7 @@ from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.model import arrow_chunk
 from neardup.sources import Source, mostly_pictures, open_source
+from neardup.sources.files import stamp
 from neardup.sources.images import FIELDS as PICTURE_FIELDS
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
@@ -350,15 +350,7 @@ def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
 
 def stamps(source: Source | None) -> list[Any]:
     """Names, sizes and times of the inputs; what is no file is like no other."""
-    found: list[Any] = []
-    for one in [] if source is None else source.inputs:
-        path = getattr(one, "path", None)
-        try:
-            status = os.stat(path)  # type: ignore[arg-type]
-            found.append([path, status.st_size, status.st_mtime_ns])
-        except (OSError, TypeError, ValueError):
-            found.append([str(path), secrets.token_hex(16)])
-    return found
+    return [stamp(one) for one in ([] if source is None else source.inputs)]
 
 
 def default_scheme(documents: int) -> Scheme:

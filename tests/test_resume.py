@@ -195,3 +195,20 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
     assert done.code == 5
     assert "another process works in" in done.err
     assert os.listdir(folder / "out") == [WORK]
+
+
+@pytest.mark.parametrize("scheme", ["file", "memory"])
+def test_a_finished_run_over_urls_is_found_until_a_file_changes(tmp_path: Path, scheme: str) -> None:
+    import fsspec
+
+    url = f"{scheme}://{tmp_path}/a.jsonl"
+    system = fsspec.filesystem(scheme)
+    system.makedirs(str(tmp_path), exist_ok=True)
+    system.pipe_file(str(tmp_path / "a.jsonl"), b'{"id":"a","text":"some words"}\n')
+    run = ["dedupe", url, "-o", tmp_path / "out", "--quiet"]
+    assert neardup(*run).code == 0
+    before = os.stat(tmp_path / "out/manifest.json").st_mtime_ns
+    assert neardup(*run).code == 0
+    assert os.stat(tmp_path / "out/manifest.json").st_mtime_ns == before
+    system.pipe_file(str(tmp_path / "a.jsonl"), b'{"id":"b","text":"some words"}\n')
+    assert "holds another run" in neardup(*run).err

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 import stat
 import sys
 import tempfile
@@ -28,6 +29,11 @@ from neardup.sources.streams import SUFFIXES, Broken, Feed, Shared, ahead, chunk
 STDIN: Final = "-"
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _PLAIN: Final = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+# What file systems of fsspec call the time, the checksum or the version of a file.
+_VERSION: Final = re.compile(
+    "blob|checksum|crc|created|date|digest|etag|generation|hex|md5|modif|mtime|sha|version", re.IGNORECASE
+)
 
 
 class File:
@@ -210,6 +216,19 @@ class File:
         self._stamp = stamp
 
 
+def stamp(one: Any) -> list[Any]:
+    """The path of an input and what changes when it does; where nothing tells, it is like no other."""
+    path = getattr(one, "path", None)
+    if isinstance(one, File) and (one.is_remote or one.is_stream):
+        if one.is_remote and (facts := _facts(one.path)):
+            return [path, *facts]
+    else:
+        with suppress(OSError, TypeError, ValueError):
+            status = os.stat(path)  # type: ignore[arg-type]
+            return [path, status.st_size, status.st_mtime_ns]
+    return [str(path), secrets.token_hex(16)]
+
+
 class Found(NamedTuple):
     """What a walk met: a file to read, or the reason why not, as a fault or as something to pass by."""
 
@@ -281,3 +300,15 @@ def _fsspec(path: str) -> Iterator[Any]:
 def _remote(path: str) -> Any:
     with _fsspec(path) as fsspec:
         return fsspec.open(path, "rb").open()
+
+
+def _facts(path: str) -> list[Any] | None:
+    """The size of a remote file and what tells one version of it from another; None if nothing does."""
+    try:
+        with _fsspec(path) as fsspec:
+            system, name = fsspec.url_to_fs(path)
+            info = system.info(name)
+    except Broken:
+        return None
+    facts = {key: str(value) for key, value in info.items() if value and _VERSION.search(key)}
+    return [info.get("size"), facts] if facts else None
