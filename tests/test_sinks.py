@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -241,6 +242,26 @@ def test_arrow_files_with_dictionaries_of_their_own_get_a_file_each(tmp_path):
     paths = [arrow(tmp_path / name, one) for name, one in tables.items()]
     assert kept(tmp_path, paths, [True, True]) == ["kept.arrow", "kept-2.arrow"]
     assert pa.ipc.open_file(str(tmp_path / "kept-2.arrow")).read_all().equals(tables["b.arrow"])
+
+
+def test_parts_that_pandas_wrote_share_one_kept_file(tmp_path):
+    for number in range(3):
+        rows = {"id": [f"{number}a", f"{number}b"], "text": ["x", "y"], "kind": [f"kind {number}"] * 2}
+        part = pd.DataFrame(rows, index=range(2 * number, 2 * number + 2)).astype({"kind": "category"})
+        part.to_parquet(tmp_path / f"{number}.parquet")
+    mask = [True, False, True, True, False, True]
+    assert kept(tmp_path, sorted(tmp_path.glob("*.parquet")), mask) == ["kept.parquet"]
+    back = pd.read_parquet(tmp_path / "kept.parquet")
+    assert back["id"].tolist() == ["0a", "1a", "1b", "2b"]
+    assert back["kind"].tolist() == ["kind 0", "kind 1", "kind 1", "kind 2"]
+
+
+def test_arrow_files_that_differ_in_metadata_share_one_kept_file(tmp_path):
+    tables = [pa.table({"id": [name], "text": ["x"]}).replace_schema_metadata({"n": name}) for name in "ab"]
+    paths = [arrow(tmp_path / f"{number}.arrow", table) for number, table in enumerate(tables)]
+    assert kept(tmp_path, paths, [True, True]) == ["kept.arrow"]
+    back = pa.ipc.open_file(str(tmp_path / "kept.arrow")).read_all()
+    assert (back["id"].to_pylist(), back.schema.metadata) == (["a", "b"], {b"n": b"a"})
 
 
 def warc_record(number, kind, body, content="application/http; msgtype=response"):

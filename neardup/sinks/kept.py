@@ -32,8 +32,9 @@ def copy_kept(
 ) -> list[str]:
     """Copy the documents of *source* where *mask*, in input order, is True; the names of the files made.
 
-    Inputs of one format become one `kept` file; CSV files with another header and tables with another
-    schema, or with dictionaries of their own, get one of their own. Of a WARC the records of the kept
+    Inputs of one format become one `kept` file; CSV files with another header and tables with other
+    columns get one of their own, as do Arrow files with dictionaries. The metadata of a table are those
+    of the first that is in the file. Of a WARC the records of the kept
     pages are copied. Documents that are whole files are listed by id in `kept.txt`.
     """
     made: list[str] = []
@@ -76,8 +77,10 @@ def _shape(batch: Batch, headers: dict[str, bytes]) -> Any:
     if batch.raw is None:
         return "ids"
     if isinstance(batch.raw, pa.RecordBatch):
-        own = any(map(_has_dictionary, batch.raw.schema.types))
-        return _table_ending(batch, headers[batch.file]), batch.raw.schema, batch.file if own else ""
+        schema = batch.raw.schema.remove_metadata()
+        # A Parquet file has a dictionary for every part of its rows, an Arrow file one for all.
+        own = batch.format == "arrow" and any(map(_has_dictionary, schema.types))
+        return _table_ending(batch, headers[batch.file]), schema, batch.file if own else ""
     return batch.format, headers[batch.file]
 
 
