@@ -125,6 +125,17 @@ def test_a_repeated_id_keeps_every_field_of_its_record(tmp_path, name, lines, fi
     assert path.read_bytes()[bad[-1].offset :] == lines[-1]
 
 
+def test_an_integer_of_any_size_is_an_id(jsonl):
+    digits = "12345678901234567890123"
+    path = jsonl(b'{"id":%b,"text":"x"}\n{"id":-%b,"text":"y"}\n' % ((digits.encode(),) * 2))
+    assert read(path)[0] == [(digits, "x"), (f"-{digits}", "y")]
+
+
+def test_a_number_that_is_no_integer_is_no_id(jsonl):
+    _, bad = read(jsonl(b'{"id":1e30,"text":"x"}\n'))
+    assert bad == [(1, "its 'id' is a number, not text or an integer")]
+
+
 def test_a_tolerance_stops_the_reading(jsonl):
     path = jsonl({"id": "a", "text": "x"}, b"1\n", b"2\n")
     assert read(path, tolerance=Tolerance.of("2"))[0] == [("a", "x")]

@@ -71,7 +71,10 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
     faults = dict(_faults(block, lines, records, request))
     rows = [row for row, record in enumerate(records) if record is not _BLANK and row not in faults]
     names = [records[row].get(request.id_name) for row in rows]
-    if set(map(type, names)) != {str} or not all(names):
+    kinds = set(map(type, names))
+    if float in kinds:
+        names = [_exact(name, lines[row], request) for name, row in zip(names, rows, strict=True)]
+    if kinds != {str} or not all(names):
         names, rows = _named(names, rows, block.line, ids, faults)
     elif rows:
         ids.note()
@@ -197,6 +200,11 @@ def _may_repeat(line: bytes, text: str, key: bytes, other: bytes) -> bool:
     if before >= 0:
         return after >= 0 or line.find(other, before + 1, first) >= 0
     return after >= 0 and line.find(other, after + 1) >= 0
+
+
+def _exact(value: Any, line: bytes, request: Request) -> Any:
+    """*value*, the id in *line*; an integer over 64 bits, which orjson makes a float, with all its digits."""
+    return json.loads(line)[request.id_name] if type(value) is float else value
 
 
 def _repeated(line: bytes, request: Request) -> str | None:

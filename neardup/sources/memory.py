@@ -7,12 +7,13 @@ so that it can be read again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.sources.columns import Table, slices
 from neardup.sources.reading import DEFAULT_ID, Report, Request, Unfit, batch_of, checked_text, fields_of
 from neardup.types import Bad, Batch, Document
@@ -97,7 +98,7 @@ def _documents(name: str, data: Iterable[Any], request: Request, bad: Report) ->
                         number + 1,
                         None,
                         str(fault),
-                        repr(item)[:1000].encode("utf-8", "backslashreplace"),
+                        shown(item, 1000).encode("utf-8", "backslashreplace"),
                     )
                 )
                 continue
@@ -127,10 +128,11 @@ def _id(value: Any, number: int, request: Request) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
+        with suppress(ValueError):  # more digits than Python writes
+            return str(value)
     if value is None and request.id_field is None:
         return str(number)
-    raise Unfit(f"its {request.id_field or DEFAULT_ID!r} is {value!r}, not text or an integer")
+    raise Unfit(f"its {request.id_field or DEFAULT_ID!r} is {shown(value)}, not text or an integer")
 
 
 def _clean(text: str) -> str:
