@@ -51,6 +51,7 @@ from neardup.types import Bad, Batch, label
 from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
+    PERHAPS_FORM,
     REASONS,
     SPELLED,
     UNVERIFIED,
@@ -816,6 +817,7 @@ class Flow:
             "kept": int(conclusion.keep[~fixed].sum()),
             "removed": int((~conclusion.keep[~fixed]).sum()),
             "clusters": conclusion.clusters,
+            "perhaps_forms": conclusion.perhaps_forms(),
             "without_information": int(np.count_nonzero((same.of_document < 0) & ~fixed)),
             "protected": int(fixed.sum()),
             "undated": self._undated,
@@ -1298,6 +1300,17 @@ class Conclusion:
         goes &= (text >= 0) & ~self._fixed[rows]
         self.keeper[rows[goes]] = same.document[kept_text[goes]]
         self.stays[rows[goes]] = False
+
+    def perhaps_forms(self) -> int:
+        """How many documents go that may be siblings of one form: a person should look at them."""
+        goes = np.flatnonzero(~self.stays)
+        pair = self._pair(goes[~self._same.equal(goes, self.keeper[goes])])
+        reason = self._judged.reason[pair]
+        return (
+            0
+            if self._found.ways is not None
+            else int(np.count_nonzero(reason == REASONS.index(PERHAPS_FORM)))
+        )
 
     def _pair(self, rows: Rows | Places) -> Places:
         """The candidate pairs that say who keeps documents that go."""

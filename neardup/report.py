@@ -103,8 +103,8 @@ class GuardView:
 class Report:
     """Everything that the page shows.
 
-    *summary* may hold: documents, kept, removed, clusters, without_information, bad, measured, accepted,
-    rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); rules (rule -> accepted,
+    *summary* may hold: documents, kept, removed, perhaps_forms, clusters, without_information, bad, measured,
+    accepted, rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); rules (rule -> accepted,
     rejected); stopped and annotate_only (flags); title. What is missing is not shown.
     """
 

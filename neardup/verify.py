@@ -30,10 +30,12 @@ NEIGHBOURS: Final = 32
 # Pairs judged together, at least; more only where one neighbourhood has more.
 PART: Final = 4096
 
+PERHAPS_FORM: Final = "nearly identical, perhaps a form"
 REASONS: Final = (
     "nearly identical",
     "same short text, edited",
     "revision",
+    PERHAPS_FORM,
     "too different",
     "different numbers",
     "same template, different content",
@@ -44,7 +46,7 @@ REASONS: Final = (
     "not close enough for strict",
     "same words about another subject",
 )
-ACCEPTING: Final = 3
+ACCEPTING: Final = 4
 IDENTICAL: Final = "identical text"
 SPELLED: Final = "identical but for case, spacing or punctuation"
 UNVERIFIED: Final = "fingerprint only, not verified"
@@ -77,6 +79,7 @@ class Rule:
     near_numbers: int = 32
     siblings: int = 2
     slot: int = 16
+    fine_slot: int = 64
     subject: int = 24
     families: int = 12
 

@@ -151,6 +151,8 @@ pub struct Rule {
     pub siblings: usize,
     /// Below one feature in so many the difference is too small to speak of a template.
     pub slot: u64,
+    /// Below one in so many not even of a form with little filled in.
+    pub fine_slot: u64,
     /// Among so many first words a text names its subject; 0: it is not asked for.
     pub subject: usize,
     /// Among so many first words each of two families names what the other has not; 0: it is not asked for.
@@ -164,20 +166,21 @@ pub enum Reason {
     NearlyIdentical = 0,
     ShortEdited = 1,
     Revision = 2,
-    TooDifferent = 3,
-    OtherNumbers = 4,
-    Template = 5,
-    CommonText = 6,
-    Unclear = 7,
-    Passage = 8,
-    Frame = 9,
-    NotStrict = 10,
-    OtherSubject = 11,
+    PerhapsForm = 3,
+    TooDifferent = 4,
+    OtherNumbers = 5,
+    Template = 6,
+    CommonText = 7,
+    Unclear = 8,
+    Passage = 9,
+    Frame = 10,
+    NotStrict = 11,
+    OtherSubject = 12,
 }
 
 impl Reason {
     pub fn accepts(self) -> bool {
-        matches!(self, Reason::NearlyIdentical | Reason::ShortEdited | Reason::Revision)
+        matches!(self, Reason::NearlyIdentical | Reason::ShortEdited | Reason::Revision | Reason::PerhapsForm)
     }
 }
 
@@ -295,8 +298,12 @@ pub fn contest(
         let named = |own, other| !only_in(own, other, rule.families).is_empty();
         measures.plain < rule.high && rivals.both_have_copies && named(left, right) && named(right, left)
     };
-    let template = dispute.has_siblings(left, right, rule, rivals) || two_families() || !stands_out();
-    if template { Reason::Template } else { reason }
+    let has_siblings = |slot| dispute.has_siblings(left, right, slot, rule, rivals);
+    if has_siblings(rule.slot) || two_families() || !stands_out() {
+        return Reason::Template;
+    }
+    let perhaps_form = reason == Reason::NearlyIdentical && has_siblings(rule.fine_slot);
+    if perhaps_form { Reason::PerhapsForm } else { reason }
 }
 
 /// The numbers of one text that the other has not, also not joined: of the side that has fewer.
@@ -327,8 +334,8 @@ impl Dispute {
 
     /// Whether enough rivals keep nearly all the two share, and differ from both as much as these from
     /// each other.
-    fn has_siblings(&self, left: &Profile, right: &Profile, rule: &Rule, rivals: &Rivals<'_>) -> bool {
-        if self.differing == 0 || self.differing * rule.slot < self.shared.len() as u64 {
+    fn has_siblings(&self, left: &Profile, right: &Profile, slot: u64, rule: &Rule, rivals: &Rivals<'_>) -> bool {
+        if self.differing == 0 || self.differing * slot < self.shared.len() as u64 {
             return rule.siblings == 0;
         }
         let is_sibling = |rival: &&&Profile| self.is_sibling(left, right, rival);

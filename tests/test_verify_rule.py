@@ -107,20 +107,25 @@ def test_many_edited_copies_of_one_text_are_found_though_they_share_nothing_rare
     assert all(row["common"] >= row["similarity"] - 0.05 for row in poor)
     # The strict rule also looks at small differences, and takes some edits in the same place for a form.
     least = 0.85 if mode == "strict" else 1.0
-    assert sum(row["rule"] == "nearly identical" for row in poor) >= least * len(poor)
+    assert sum(row["accepted"] for row in poor) >= least * len(poor)
+    assert sum(row["rule"] == "nearly identical" for row in poor) >= 0.85 * len(poor)
     assert len(removed(result)) >= least * (count - 1)
     assert removed(result) < {row["id"] for row in copies}
 
 
 @pytest.mark.parametrize(("mode", "least", "most"), [("default", 39, 39), ("strict", 0, 8)])
-def test_forms_with_little_filled_in_are_told_apart_by_strict(mode: str, least: int, most: int) -> None:
+def test_forms_with_little_filled_in_are_told_apart_by_strict_and_named_by_default(
+    mode: str, least: int, most: int
+) -> None:
     pages = []
     for number in range(40):
         text, own = words(2, 240), words(1000 + number, 9)
         text[20:24], text[120:123], text[200:202] = own[:4], own[4:7], own[7:]
         pages.append(document(f"page-{number:02}", text))
     others = [document(f"other-{number:02}", words(2000 + number, 200)) for number in range(100)]
-    assert least <= len(removed(nd.dedupe(pages + others, verify=mode))) <= most
+    result = nd.dedupe(pages + others, verify=mode)
+    assert least <= len(removed(result)) <= most
+    assert 0.9 * least <= result.summary["perhaps_forms"] <= least
 
 
 def about(subject: str, places: list[int]) -> list[str]:

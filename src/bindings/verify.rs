@@ -532,6 +532,8 @@ pub struct NativeRule {
     #[pyo3(item)]
     slot: u64,
     #[pyo3(item)]
+    fine_slot: u64,
+    #[pyo3(item)]
     near: u64,
     #[pyo3(item)]
     near_numbers: u64,
@@ -567,6 +569,7 @@ impl From<NativeRule> for Rule {
             numbers: r.numbers,
             siblings: r.siblings,
             slot: r.slot,
+            fine_slot: r.fine_slot,
             near: r.near,
             near_numbers: r.near_numbers,
             middle_common: r.middle_common,

@@ -199,8 +199,16 @@ def command(
             f"{counts['documents']:,} documents: {counts['kept']:,} stay, {counts['removed']:,} are "
             f"near-duplicates of {other}, in {counts['clusters']:,} clusters"
         )
+        if counts["perhaps_forms"]:
+            click.echo(
+                f"{counts['perhaps_forms']:,} of these differ where their neighbours differ, too: "
+                "if they are forms that were filled in, use --strict"
+            )
         if counts["without_information"]:
-            click.echo(f"{counts['without_information']:,} documents without information were kept")
+            click.echo(
+                f"{counts['without_information']:,} documents without information were kept; "
+                "without_information.jsonl lists them"
+            )
         click.echo(f"{done.manifest['plan']}", err=True)
     return _tell(done.manifest, out)
 
