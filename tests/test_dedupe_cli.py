@@ -329,7 +329,7 @@ def test_the_evidence_shows_the_figure_that_decided(name: str) -> None:
 
 
 def test_a_similarity_that_nobody_measured_is_empty_and_not_0(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "in.jsonl", [*near(10), {"id": "c", "text": " ".join(BASE).upper()}])
+    path = write_jsonl(tmp_path / "in.jsonl", [*near(10), {"id": "c", "text": " ".join(BASE)}])
     out = tmp_path / "out"
     options = ["--keep", "first", "--verify", "none", "--quiet", "--no-guards", "--report"]
     assert neardup("dedupe", path, "-o", out, *options, out / "report.html").code == 0

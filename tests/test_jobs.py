@@ -115,6 +115,7 @@ def test_overwrite_removes_what_the_run_before_listed_and_nothing_else(data: Pat
         "kept.old.bak",
         "manifest.json",
         "mine.html",
+        "without_information.jsonl",
     }
 
 
