@@ -37,6 +37,11 @@ class Checkpoints:
         """Leave the parts in *folder* when the run is done, and use what the same run left there."""
         self._remembered = folder
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the parts outlive their run."""
+        return self._remembered is not None
+
     def load(self, name: str) -> pa.Table | None:
         """A finished part, or None."""
         found = None if self._folder is None else self._read(self._path(name))

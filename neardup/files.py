@@ -8,12 +8,15 @@ leaves the other name behind; who may, sweeps it (`sweep`).
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Final
+from queue import Queue
+from threading import Thread
+from typing import IO, Any, Final
 
 from neardup.errors import InvalidType, InvalidValue, LimitReached, shown
 
@@ -95,6 +98,46 @@ def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Ite
                 os.unlink(temporary)
             raise
         sync_folder(folder)
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
+
+
+class Digested:
+    """A file to write to; a thread makes the SHA-256 of what is written meanwhile."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._found = file, hashlib.sha256()
+        self.flush, self.tell = file.flush, file.tell
+        self._pieces: Queue[Any] = Queue(maxsize=8)
+        self._thread = Thread(target=self._look, daemon=True)
+
+    def write(self, data: Any) -> int:
+        """Write bytes that nobody changes."""
+        self._pieces.put(data)
+        return self._file.write(data)
+
+    def digest(self) -> str:
+        """The SHA-256 of all that was written, after the block."""
+        return self._found.hexdigest()
+
+    def _look(self) -> None:
+        while (piece := self._pieces.get()) is not None:
+            self._found.update(piece)
+
+    def __enter__(self) -> Digested:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pieces.put(None)
+        self._thread.join()
 
 
 def sync_folder(folder: str) -> None:

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from neardup import __version__
 from neardup.errors import DamagedFile, InvalidValue, LimitReached
-from neardup.files import atomic_file, check_folder, check_free, sweep
+from neardup.files import atomic_file, check_folder, check_free, file_digest, sweep
 from neardup.guards import Trip
 from neardup.overlays import Look, overlay
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
@@ -34,7 +34,7 @@ from neardup.pipeline import MEMORY, Flow, Result, Settings, check_choices, chec
 from neardup.pipeline import WITHOUT_INFORMATION as WITHOUT_INFORMATION_SCHEMA
 from neardup.progress import note
 from neardup.report import EXAMPLES, ClusterView, GuardView, PairView, Report, Side, write_report
-from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, file_digest
+from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run
 from neardup.schemes import Scheme
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
@@ -402,13 +402,13 @@ def _write(
 
 
 def _write_kept(job: Job, result: Result, source: Source) -> list[dict[str, Any]]:
-    made = [] if job.annotate_only else copy_kept(source, result.keep_mask, job.out, overwrite=True)
-    return [_output(job.out, os.path.basename(path)) for path in made]
+    made = {} if job.annotate_only else copy_kept(source, result.keep_mask, job.out, overwrite=True)
+    return [_output(job.out, os.path.basename(path), digest) for path, digest in made.items()]
 
 
-def _output(folder: str, name: str) -> dict[str, Any]:
+def _output(folder: str, name: str, digest: str | None = None) -> dict[str, Any]:
     path = os.path.join(folder, name)
-    return {"name": name, "bytes": os.path.getsize(path), "sha256": file_digest(path)}
+    return {"name": name, "bytes": os.path.getsize(path), "sha256": digest or file_digest(path)}
 
 
 def describe(job: Job, result: Result, source: Source, protected: Source | None = None) -> dict[str, Any]:

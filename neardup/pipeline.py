@@ -402,6 +402,7 @@ class Flow:
         self.pictures = scheme is not None and scheme.features == "picture"
         self.work, self.quiet, self._tell = work, quiet, tell
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
+        self._saved = time.monotonic()
         self._undated = 0
         self._table = ""  # the checkpoint of frequencies that the last one of the survey names
 
@@ -473,7 +474,7 @@ class Flow:
                 return documents, table, _fixed(len(documents), notes["first"])
             surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, documents)
             skip, first, self._table = notes["batches"], notes["first"], notes["frequencies"]
-        saved, seen = time.monotonic(), 0
+        seen = 0
         for number, source in enumerate(sources):
             with stage("read", total=source.size, quiet=self.quiet) as advance:
                 for batch in source:
@@ -483,13 +484,13 @@ class Flow:
                     surveyor.add(batch)
                     first += len(batch) if number == 0 else 0
                     advance(surveyor.count, source.consumed)
-                    if self.work and time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    if self._due():
                         self._save_survey(
                             surveyor, table, {"complete": False, "batches": seen, "first": first}
                         )
-                        saved = time.monotonic()
-        notes = {"complete": True, "first": first, "sources": [source.counts() for source in sources]}
-        self._save_survey(surveyor, table, notes)
+        if self._due():
+            notes = {"complete": True, "first": first, "sources": [source.counts() for source in sources]}
+            self._save_survey(surveyor, table, notes)
         documents = surveyor.documents()
         return documents, table, _fixed(len(documents), first)
 
@@ -536,7 +537,8 @@ class Flow:
                 f"{len(asking.prints)} asked for, radius {radius}"
             )
             done = done.replace_schema_metadata({b"plan": text.encode()})
-            self.checkpoints.save("candidates", done)
+            if self._due():
+                self._save("candidates", done)
         ways = pictures.Proposals.of(done)
         text = (done.schema.metadata or {})[b"plan"].decode()
         low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
@@ -573,16 +575,24 @@ class Flow:
 
         return judge
 
-    def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
+    def _due(self) -> bool:
+        """Whether a checkpoint is worth its while: what a kill would cost, or the next run could use."""
         if self.work is None:
-            return
+            return False
+        return self.checkpoints.remembers or time.monotonic() - self._saved > CHECKPOINT_SECONDS
+
+    def _save(self, name: str, table: pa.Table) -> None:
+        self.checkpoints.save(name, table)
+        self._saved = time.monotonic()
+
+    def _save_survey(self, surveyor: Surveyor, table: _native.Frequencies, notes: dict[str, Any]) -> None:
         # The table first, under a name of its own: the survey says which table belongs to it.
         name = f"frequencies-{surveyor.count}" if not notes["complete"] else "frequencies"
         self.checkpoints.save(name, pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())}))
         documents = surveyor.documents().table()
         notes = {**notes, "frequencies": name}
         metadata = {**(documents.schema.metadata or {}), b"notes": json.dumps(notes).encode()}
-        self.checkpoints.save("survey", documents.replace_schema_metadata(metadata))
+        self._save("survey", documents.replace_schema_metadata(metadata))
         if self._table not in ("", name):
             self.checkpoints.forget(self._table)
         self._table = name
@@ -601,7 +611,7 @@ class Flow:
             places = same.place(np.arange(known, known + len(before)))
             words[places], valid[places] = before.words, before.valid
             known += len(before)
-        at, saved = 0, time.monotonic()
+        at = 0
         for source in sources if known < count else ():
             with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
                 for batch in source:
@@ -612,9 +622,8 @@ class Flow:
                     places = same.place(np.arange(at - len(batch), at))
                     words[places], valid[places] = some.words, some.valid
                     advance(at, source.consumed)
-                    if at == count or time.monotonic() - saved > CHECKPOINT_SECONDS:
+                    if self._due():
                         self._save_fingerprints(prints, same, at)
-                        saved = time.monotonic()
         # What nobody writes any more is read where it is.
         words.flags.writeable = valid.flags.writeable = False
         return prints
@@ -628,6 +637,7 @@ class Flow:
 
         schema = pa.schema([("fingerprint", pa.binary(prints.words.shape[1] * 8))])
         self.checkpoints.save_batches("fingerprints", schema, batches())
+        self._saved = time.monotonic()
 
     def candidates(self, prints: Fingerprints, same: Representatives) -> Candidates:
         """The pairs of different texts that are near enough to be looked at."""
@@ -662,7 +672,8 @@ class Flow:
             )
             cut = _either(len(some), one[~near], other[~near])
             done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
-            self.checkpoints.save("candidates", done)
+            if self._due():
+                self._save("candidates", done)
         crowded = np.zeros(len(some), dtype=bool)
         crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
         left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
@@ -687,7 +698,8 @@ class Flow:
                 if done is not None and len(done) == len(found.left):
                     verdicts.restore(done)
                 judged = self._stars(same, found, verdicts, documents)
-                self.checkpoints.save("verdicts", verdicts.table(1))
+                if self._due():
+                    self._save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
         needed = _either(len(same.document), found.left, found.right)
@@ -718,14 +730,13 @@ class Flow:
         parts = verifier.parts(found.left, found.right)
         done = self.checkpoints.load("verdicts")
         first = 0 if done is None else verdicts.restore(done)
-        saved, pairs = time.monotonic(), sum(map(len, parts[:first]))
+        pairs = sum(map(len, parts[:first]))
         for number, rows in enumerate(parts[first:], first + 1):
             verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
             pairs += len(rows)
             advance(pairs, pairs)
-            if number == len(parts) or time.monotonic() - saved > CHECKPOINT_SECONDS:
-                self.checkpoints.save("verdicts", verdicts.table(number))
-                saved = time.monotonic()
+            if self._due():
+                self._save("verdicts", verdicts.table(number))
         verifier.meet(found.left, found.right, verdicts.measured[:, 0])
         _give_back()
 

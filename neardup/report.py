@@ -104,8 +104,8 @@ class Report:
     """Everything that the page shows.
 
     *summary* may hold: documents, kept, removed, perhaps_forms, clusters, without_information, bad, measured,
-    accepted, rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); rules (rule -> accepted,
-    rejected); stopped and annotate_only (flags); title. What is missing is not shown.
+    accepted, rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); rules (rule ->
+    accepted, rejected); stopped and annotate_only (flags); title. What is missing is not shown.
     """
 
     summary: Mapping[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,9 +17,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
+from neardup.files import file_digest
 from neardup.schemes import Scheme
 from neardup.sources import Source, open_source, path_id
-from neardup.verify import IDENTICAL, Measure, measuring_scheme, parse_measure
+from neardup.verify import IDENTICAL, SPELLED, Measure, measuring_scheme, parse_measure
 
 ANNOTATIONS: Final = "annotations.parquet"
 EVIDENCE: Final = "evidence.parquet"
@@ -173,7 +173,8 @@ class Run:
         """Documents that were measured against *id* or against its keeper, the nearest first."""
         row = self.document(id)
         own = pa.array([id, row["duplicate_of"]] if row is not None else [id], pa.string())
-        table = self.evidence.filter(pc.not_equal(self.evidence.column("rule"), IDENTICAL))
+        identical = pc.is_in(self.evidence.column("rule"), value_set=pa.array([IDENTICAL, SPELLED]))
+        table = self.evidence.filter(pc.invert(identical))
         met = [pc.is_in(table.column(side), value_set=own) for side in ("keeper", "id")]
         near = table.filter(pc.or_(*met)).sort_by("distance").slice(0, most)
         return [row[side] for row in near.to_pylist() for side in ("keeper", "id")]
@@ -288,15 +289,6 @@ def _files(value: Any) -> tuple[Input, ...]:
     return tuple(
         Input(row["name"], row.get("bytes"), row.get("sha256"), row.get("modified")) for row in _rows(value)
     )
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 of a file."""
-    found = hashlib.sha256()
-    with open(path, "rb") as file:
-        while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
 
 
 # --- two runs --------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
-use crate::mix;
-use crate::simd;
+use crate::{memory, mix, simd};
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
 /// A bound that no machine reaches, below which no size overflows.
@@ -62,7 +61,7 @@ impl Shard {
 
     fn grow(&mut self) {
         let size = self.keys.len() * 2;
-        let mut larger = Shard { keys: vec![0; size], counts: vec![0; size], used: self.used };
+        let mut larger = Shard { keys: large(size, 0), counts: large(size, 0), used: self.used };
         for (key, count) in self.entries() {
             let at = larger.place(key);
             larger.keys[at] = key;
@@ -74,6 +73,13 @@ impl Shard {
     fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         self.keys.iter().copied().zip(self.counts.iter().copied()).filter(|(key, _)| *key != 0)
     }
+}
+
+/// So many of the same value, in large pages where they are many.
+fn large<T: Clone>(count: usize, value: T) -> Vec<T> {
+    let mut found = memory::room_for(count);
+    found.resize(count, value);
+    found
 }
 
 /// A feature whose hash is 0 is kept under 1: 0 marks free places.
@@ -149,7 +155,9 @@ impl Frequencies {
         let mut later = entries.clone().skip(AHEAD);
         for (key, count) in entries {
             if let Some((later, _)) = later.next() {
-                simd::prefetch(&shard.keys[shard.home(later)]);
+                let home = shard.home(later);
+                simd::prefetch(&shard.keys[home]);
+                simd::prefetch(&shard.counts[home]);
             }
             shard.add(key, count);
         }
@@ -339,7 +347,7 @@ impl ExactTable {
         let shared = entries.iter().filter(|entry| entry.1 >= 2);
         // Three of five places taken: seldom is one full.
         let size = shared.clone().count() / 3 + 1;
-        let mut table = ExactTable { buckets: vec![Bucket::default(); size] };
+        let mut table = ExactTable { buckets: large(size, Bucket::default()) };
         for &(key, count) in shared {
             let mut at = home(size, key);
             loop {

@@ -262,10 +262,18 @@ fn other_subject(left: &Profile, right: &Profile, first: usize) -> bool {
         let threes = profile.tokens.windows(3).filter(|three| held > 1 && three[1] == subject);
         threes.map(|three| [three[0], three[2]]).collect()
     };
-    let theirs: Vec<_> = theirs.into_iter().flat_map(|subject| places(right, subject)).collect();
+    let theirs: Vec<_> = theirs.into_iter().map(|subject| places(right, subject)).collect();
+    let replaced =
+        |ours: &[[u64; 2]], theirs: &Vec<[u64; 2]>| ours.iter().filter(|place| theirs.contains(place)).count();
     !theirs.is_empty()
-        && ours.into_iter().any(|subject| places(left, subject).iter().any(|place| theirs.contains(place)))
+        && ours.into_iter().any(|subject| {
+            let ours = places(left, subject);
+            theirs.iter().any(|theirs| replaced(&ours, theirs) >= TWICE)
+        })
 }
+
+/// So often another word must stand in the place of a subject.
+const TWICE: usize = 2;
 
 /// Words among the *first* of one text that the other has nowhere; numbers are none.
 fn only_in(own: &Profile, other: &Profile, first: usize) -> Vec<u64> {
@@ -298,11 +306,12 @@ pub fn contest(
         let named = |own, other| !only_in(own, other, rule.families).is_empty();
         measures.plain < rule.high && rivals.both_have_copies && named(left, right) && named(right, left)
     };
-    let has_siblings = |slot| dispute.has_siblings(left, right, slot, rule, rivals);
-    if has_siblings(rule.slot) || two_families() || !stands_out() {
+    let little = dispute.differing * rule.slot < dispute.shared.len() as u64;
+    let has_siblings = dispute.has_siblings(left, right, rule, rivals);
+    if has_siblings && !little || two_families() || !stands_out() {
         return Reason::Template;
     }
-    let perhaps_form = reason == Reason::NearlyIdentical && has_siblings(rule.fine_slot);
+    let perhaps_form = has_siblings && reason == Reason::NearlyIdentical;
     if perhaps_form { Reason::PerhapsForm } else { reason }
 }
 
@@ -334,8 +343,8 @@ impl Dispute {
 
     /// Whether enough rivals keep nearly all the two share, and differ from both as much as these from
     /// each other.
-    fn has_siblings(&self, left: &Profile, right: &Profile, slot: u64, rule: &Rule, rivals: &Rivals<'_>) -> bool {
-        if self.differing == 0 || self.differing * slot < self.shared.len() as u64 {
+    fn has_siblings(&self, left: &Profile, right: &Profile, rule: &Rule, rivals: &Rivals<'_>) -> bool {
+        if self.differing == 0 || self.differing * rule.fine_slot < self.shared.len() as u64 {
             return rule.siblings == 0;
         }
         let is_sibling = |rival: &&&Profile| self.is_sibling(left, right, rival);

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.errors import InvalidValue, LimitReached, UnknownName
-from neardup.files import atomic_file
+from neardup.files import atomic_file, file_digest
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine, row
 from neardup.sinks.tables import open_sink
@@ -96,7 +96,7 @@ def test_a_file_too_large_for_its_limit_is_one_clear_line(tmp_path):
     code = """
 import resource, signal, sys
 from neardup.errors import LimitReached
-from neardup.files import atomic_file
+from neardup.files import atomic_file, file_digest
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -178,7 +178,9 @@ def test_the_quarantine_is_written_when_the_run_fails(tmp_path):
 def kept(folder, paths, mask, **options):
     source = open_source(paths, **options)
     assert sum(map(len, source)) == len(mask)
-    return [os.path.basename(name) for name in copy_kept(source, np.array(mask), folder)]
+    made = copy_kept(source, np.array(mask), folder)
+    assert made == {name: file_digest(name) for name in made}
+    return [os.path.basename(name) for name in made]
 
 
 def test_kept_lines_are_the_original_bytes(tmp_path):

@@ -6,14 +6,14 @@ import io
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import InvalidValue
-from neardup.files import atomic_file
+from neardup.files import Digested, atomic_file, file_digest
 from neardup.sinks.packing import packed
 from neardup.sinks.tables import Arrow, ArrowStream, Parquet, Sink
 from neardup.sources import Source
@@ -29,15 +29,16 @@ def copy_kept(
     folder: str | os.PathLike[str],
     *,
     overwrite: bool = False,
-) -> list[str]:
-    """Copy the documents of *source* where *mask*, in input order, is True; the names of the files made.
+) -> dict[str, str]:
+    """Copy the documents of *source* where *mask*, in input order, is True; the files made, and the SHA-256
+    of each.
 
     Inputs of one format become one `kept` file; CSV files with another header and tables with other
     columns get one of their own, as do Arrow files with dictionaries. The metadata of a table are those
     of the first that is in the file. Of a WARC the records of the kept
     pages are copied. Documents that are whole files are listed by id in `kept.txt`.
     """
-    made: list[str] = []
+    made: dict[str, Digested | None] = {}
     headers: dict[str, bytes] = {}
     with ExitStack() as stack:
         writers: dict[Any, _Put] = {}
@@ -50,13 +51,17 @@ def copy_kept(
                 headers[batch.file] = _header(batch, source)
             shape = _shape(batch, headers)
             if shape not in writers:
-                made.append(os.path.join(folder, _name(batch, headers[batch.file], len(made))))
-                file = stack.enter_context(atomic_file(made[-1], overwrite=overwrite))
+                name = os.path.join(folder, _name(batch, headers[batch.file], len(made)))
+                file = stack.enter_context(atomic_file(name, overwrite=overwrite))
+                made[name] = None
+                if not isinstance(batch.raw, pa.RecordBatch):
+                    made[name] = digested = stack.enter_context(Digested(file))
+                    file = cast(IO[bytes], digested)
                 writers[shape] = _writer(stack, file, batch, headers[batch.file])
             writers[shape](batch, wanted)
         if at != len(mask):
             raise InvalidValue(f"{len(mask)} marks for {at} documents: this is not the input that was judged")
-    return made
+    return {name: file_digest(name) if lines is None else lines.digest() for name, lines in made.items()}
 
 
 _Mask = npt.NDArray[np.bool_]

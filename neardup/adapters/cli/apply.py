@@ -68,7 +68,7 @@ def _copy(run_path: str, inputs: tuple[str, ...], output: str, overwrite: bool, 
     source = run.source(inputs)
     mask = run.mask(source, same_bytes=not inputs)
     os.makedirs(output, exist_ok=True)
-    made = copy_kept(source, mask, output, overwrite=overwrite)
+    made = list(copy_kept(source, mask, output, overwrite=overwrite))
     kept = int(mask.sum())
     if as_json:
         click.echo(json.dumps({"kept": kept, "removed": len(mask) - kept, "files": made}))

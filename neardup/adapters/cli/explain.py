@@ -85,8 +85,9 @@ def _are_pictures(run_path: str | None, left: str, right: str, name: str | None)
 def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as_json: bool) -> None:
     from neardup.errors import RefusedInput
     from neardup.explain import explain_pictures
+    from neardup.files import file_digest
     from neardup.pictures import RADIUS, RULES
-    from neardup.runs import Run, file_digest
+    from neardup.runs import Run
     from neardup.schemes import scheme
     from neardup.sources import id_path
     from neardup.thumbs import BadPicture
