@@ -153,7 +153,6 @@ def _put_lines(file: IO[bytes], lines: list[bytes] | pa.LargeBinaryArray, wanted
         return
     begins, data = np.frombuffer(lines.buffers()[1], np.int64), memoryview(lines.buffers()[2])
     begins = begins[lines.offset : lines.offset + len(lines) + 1]
-    # Neighbours that stay are written in one piece.
+    # Neighbours that stay are one piece.
     edges = np.flatnonzero(np.diff(np.concatenate([[False], wanted, [False]])))
-    for begin, end in begins[edges].reshape(-1, 2).tolist():
-        file.write(data[begin:end])
+    file.write(b"".join(data[begin:end] for begin, end in begins[edges].reshape(-1, 2).tolist()))
