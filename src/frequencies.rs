@@ -46,12 +46,13 @@ impl Shard {
         (key >> 6) as usize & (self.keys.len() - 1)
     }
 
+    #[inline(always)]
     fn add(&mut self, key: u64, count: u32) {
-        let at = self.place(key);
+        let mut at = self.place(key);
         if self.keys[at] == 0 {
             if self.used * 4 >= self.keys.len() * 3 {
                 self.grow();
-                return self.add(key, count);
+                at = self.place(key);
             }
             self.used += 1;
             self.keys[at] = key;
@@ -59,6 +60,7 @@ impl Shard {
         self.counts[at] = self.counts[at].saturating_add(count);
     }
 
+    #[cold]
     fn grow(&mut self) {
         let size = self.keys.len() * 2;
         let mut larger = Shard { keys: large(size, 0), counts: large(size, 0), used: self.used };
@@ -139,12 +141,26 @@ impl Frequencies {
             return;
         }
         // By shard, so that each lock is taken once.
-        let mut groups: [Vec<u64>; SHARDS] = std::array::from_fn(|_| Vec::with_capacity(hashes.len() / SHARDS * 2));
+        let shard = |hash: u64| (hash >> 58) as usize;
+        let mut places = [0; SHARDS + 1];
         for hash in hashes {
-            groups[(hash >> 58) as usize].push(key_of(*hash));
+            places[shard(*hash) + 1] += 1;
         }
-        for (number, group) in groups.iter().enumerate().filter(|(_, group)| !group.is_empty()) {
-            self.add_to_shard(number, group.iter().map(|key| (*key, 1)));
+        for number in 0..SHARDS {
+            places[number + 1] += places[number];
+        }
+        let begins = places;
+        let mut keys = vec![0; hashes.len()];
+        for hash in hashes {
+            let place = &mut places[shard(*hash)];
+            keys[*place] = key_of(*hash);
+            *place += 1;
+        }
+        for number in 0..SHARDS {
+            let group = &keys[begins[number]..begins[number + 1]];
+            if !group.is_empty() {
+                self.add_to_shard(number, group.iter().map(|key| (*key, 1)));
+            }
         }
     }
 
