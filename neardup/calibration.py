@@ -66,8 +66,8 @@ KNOWN_PRECISION: Final[dict[str, dict[str, float]]] = {
     "loose": {
         "nearly identical": 0.974,
         "nearly identical, perhaps a form": 0.806,
-        "same short text, edited": 0.980,
-        "revision": 0.628,
+        "same short text, edited": 0.979,
+        "revision": 0.616,
     },
 }
 
