@@ -258,18 +258,28 @@ fn judge_measured(left: &Profile, right: &Profile, measures: &Measures, rule: &R
 fn other_subject(left: &Profile, right: &Profile, first: usize) -> bool {
     let (ours, theirs) = (only_in(left, right, first), only_in(right, left, first));
     let places = |profile: &Profile, subject: u64| -> Vec<[u64; 2]> {
-        let held = profile.tokens.iter().filter(|token| **token == subject).count();
-        let threes = profile.tokens.windows(3).filter(|three| held > 1 && three[1] == subject);
-        threes.map(|three| [three[0], three[2]]).collect()
+        let threes = profile.tokens.windows(3).filter(|three| three[1] == subject);
+        let mut found: Vec<_> = threes.map(|three| [three[0], three[2]]).collect();
+        found.sort_unstable();
+        found
     };
     let theirs: Vec<_> = theirs.into_iter().map(|subject| places(right, subject)).collect();
-    let replaced =
-        |ours: &[[u64; 2]], theirs: &Vec<[u64; 2]>| ours.iter().filter(|place| theirs.contains(place)).count();
-    !theirs.is_empty()
-        && ours.into_iter().any(|subject| {
-            let ours = places(left, subject);
-            theirs.iter().any(|theirs| replaced(&ours, theirs) >= TWICE)
-        })
+    ours.into_iter().any(|subject| {
+        let ours = places(left, subject);
+        theirs.iter().any(|theirs| in_common(&ours, theirs) >= TWICE)
+    })
+}
+
+/// How many values two sorted lists have in common, each as often as both have it.
+fn in_common(left: &[[u64; 2]], right: &[[u64; 2]]) -> usize {
+    let (mut at, mut other, mut count) = (0, 0, 0);
+    while at < left.len() && other < right.len() {
+        let order = left[at].cmp(&right[other]);
+        count += usize::from(order.is_eq());
+        at += usize::from(order.is_le());
+        other += usize::from(order.is_ge());
+    }
+    count
 }
 
 /// So often another word must stand in the place of a subject.
@@ -499,6 +509,12 @@ mod tests {
                 assert_eq!(merged, expected);
             }
         }
+    }
+
+    #[test]
+    fn values_in_common_are_counted_as_often_as_both_have_them() {
+        let (one, other) = ([[1, 2], [1, 2], [3, 4]], [[0, 9], [1, 2], [3, 4], [3, 4]]);
+        assert_eq!((in_common(&one, &other), in_common(&other, &one), in_common(&one, &[])), (2, 2, 0));
     }
 
     #[test]
