@@ -116,6 +116,7 @@ class Digested:
         self._file, self._found = file, hashlib.sha256()
         self.flush, self.tell = file.flush, file.tell
         self._pieces: Queue[Any] = Queue(maxsize=8)
+        self._fault: BaseException | None = None
         self._thread = Thread(target=self._look, daemon=True)
 
     def write(self, data: Any) -> int:
@@ -125,11 +126,16 @@ class Digested:
 
     def digest(self) -> str:
         """The SHA-256 of all that was written, after the block."""
+        if self._fault is not None:
+            raise self._fault
         return self._found.hexdigest()
 
     def _look(self) -> None:
         while (piece := self._pieces.get()) is not None:
-            self._found.update(piece)
+            try:
+                self._found.update(piece)
+            except BaseException as fault:  # who writes must not wait for ever
+                self._fault = fault
 
     def __enter__(self) -> Digested:
         self._thread.start()

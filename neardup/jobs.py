@@ -191,7 +191,8 @@ def _open(job: Job, paths: Sequence[str], quarantine: Quarantine) -> Source:
         if path is None or not os.path.realpath(path).startswith(out + os.sep):
             kept.append(one)
         elif not getattr(one, "walked", True):
-            if os.path.dirname(os.path.realpath(path)) == out and _OUTPUT.fullmatch(os.path.basename(path)):
+            folder, name = os.path.split(os.path.realpath(path))
+            if folder == out and (_OUTPUT.fullmatch(name) or name in _listed(_manifest(out))):
                 raise InvalidValue(f"{path!r} is an input, and an output would replace it; choose another -o")
             kept.append(one)
         elif os.path.realpath(getattr(one, "root", "")) == out:
@@ -327,23 +328,35 @@ def _run_id(job: Job, key: str) -> str:
     return hashlib.blake2b(json.dumps(wanted).encode(), digest_size=16).hexdigest()
 
 
+def _manifest(out: str) -> dict[str, Any]:
+    """What the manifest in *out* says; nothing if it is none."""
+    try:
+        with open(os.path.join(out, MANIFEST), "rb") as file:
+            found = json.load(file)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        found = None
+    return found if isinstance(found, dict) else {}
+
+
+def _listed(manifest: dict[str, Any]) -> list[str]:
+    """The files of its folder that a manifest lists as outputs, such as the report."""
+    rows = manifest.get("outputs")
+    names = [row.get("name") for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+    return [name for name in names if isinstance(name, str) and os.path.basename(name) == name]
+
+
 def _finished(job: Job, key: str) -> dict[str, Any] | None:
     """The manifest of the same run, if it is there; an error if another one is."""
     path = os.path.join(job.out, MANIFEST)
-    try:
-        with open(path, "rb") as file:
-            found = json.load(file)
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return None
-    except ValueError:
-        found = None
+    found = _manifest(job.out)
     if job.overwrite:
         # The manifest last: as long as it stands, what it lists is known to be of a run.
-        rows = found.get("outputs") if isinstance(found, dict) else None
-        _remove_outputs(job.out, [row["name"] for row in rows or () if isinstance(row, dict)])
+        _remove_outputs(job.out, _listed(found))
         os.unlink(path)
         return None
-    if isinstance(found, dict) and found.get("run") == _run_id(job, key):
+    if found.get("run") == _run_id(job, key):
         if problems := Run(job.out).problems():
             raise DamagedFile(f"{job.out!r} holds this run, but {problems[0]}; use --overwrite to repeat it")
         return found
@@ -354,11 +367,10 @@ def _finished(job: Job, key: str) -> dict[str, Any] | None:
 
 
 def _remove_outputs(out: str, listed: Sequence[str] = ()) -> None:
-    """Remove what has the name of an output, and what a manifest *listed*, such as the report."""
-    own = [name for name in listed if os.path.basename(name) == name]
-    for name in {*_outputs(out), *own}:
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(out, name))
+    """Remove what has the name of an output, and what a manifest *listed*."""
+    for path in (os.path.join(out, name) for name in {*_outputs(out), *listed}):
+        if os.path.lexists(path) and not os.path.isdir(path):
+            os.unlink(path)
 
 
 # --- what is written -------------------------------------------------------------------------------------

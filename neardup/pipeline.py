@@ -74,6 +74,8 @@ NARROW: Final = 2_000
 # The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
+# The layout of checkpoints.
+PARTS: Final = 2
 EXAMPLES: Final = 5
 # Bad records that a result holds, and bytes of each.
 SOME_BAD: Final = 1_000
@@ -484,11 +486,11 @@ class Flow:
                     surveyor.add(batch)
                     first += len(batch) if number == 0 else 0
                     advance(surveyor.count, source.consumed)
-                    if self._due():
+                    if self._due(complete=False):
                         self._save_survey(
                             surveyor, table, {"complete": False, "batches": seen, "first": first}
                         )
-        if self._due():
+        if self._due(complete=True):
             notes = {"complete": True, "first": first, "sources": [source.counts() for source in sources]}
             self._save_survey(surveyor, table, notes)
         documents = surveyor.documents()
@@ -537,7 +539,7 @@ class Flow:
                 f"{len(asking.prints)} asked for, radius {radius}"
             )
             done = done.replace_schema_metadata({b"plan": text.encode()})
-            if self._due():
+            if self._due(complete=True):
                 self._save("candidates", done)
         ways = pictures.Proposals.of(done)
         text = (done.schema.metadata or {})[b"plan"].decode()
@@ -575,11 +577,12 @@ class Flow:
 
         return judge
 
-    def _due(self) -> bool:
-        """Whether a checkpoint is worth its while: what a kill would cost, or the next run could use."""
+    def _due(self, *, complete: bool) -> bool:
+        """Whether a checkpoint is worth its while: for what a kill would cost, or for the next run."""
         if self.work is None:
             return False
-        return self.checkpoints.remembers or time.monotonic() - self._saved > CHECKPOINT_SECONDS
+        old = time.monotonic() - self._saved > CHECKPOINT_SECONDS
+        return old or (complete and self.checkpoints.remembers)
 
     def _save(self, name: str, table: pa.Table) -> None:
         self.checkpoints.save(name, table)
@@ -622,7 +625,7 @@ class Flow:
                     places = same.place(np.arange(at - len(batch), at))
                     words[places], valid[places] = some.words, some.valid
                     advance(at, source.consumed)
-                    if self._due():
+                    if self._due(complete=at == count):
                         self._save_fingerprints(prints, same, at)
         # What nobody writes any more is read where it is.
         words.flags.writeable = valid.flags.writeable = False
@@ -672,7 +675,7 @@ class Flow:
             )
             cut = _either(len(some), one[~near], other[~near])
             done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
-            if self._due():
+            if self._due(complete=True):
                 self._save("candidates", done)
         crowded = np.zeros(len(some), dtype=bool)
         crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
@@ -698,7 +701,7 @@ class Flow:
                 if done is not None and len(done) == len(found.left):
                     verdicts.restore(done)
                 judged = self._stars(same, found, verdicts, documents)
-                if self._due():
+                if self._due(complete=True):
                     self._save("verdicts", verdicts.table(1))
                 advance(len(found.left), 0)
             return judged
@@ -735,7 +738,7 @@ class Flow:
             verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
             pairs += len(rows)
             advance(pairs, pairs)
-            if self._due():
+            if self._due(complete=number == len(parts)):
                 self._save("verdicts", verdicts.table(number))
         verifier.meet(found.left, found.right, verdicts.measured[:, 0])
         _give_back()
@@ -886,7 +889,7 @@ def check_guards(
 def run_key(settings: Settings, scheme: Scheme | None, inputs: Sequence[Any]) -> str:
     """What must be equal for the parts of one run to be used by another."""
     facts = {
-        "version": __version__,
+        "version": [__version__, PARTS],
         "settings": asdict(settings),
         "scheme": scheme and scheme.digest,
         "inputs": list(inputs),
@@ -981,8 +984,8 @@ class Representatives:
     """The text of each document, -1 where it has no information."""
     others: Places
     """The documents that stand for none, in the order of the input."""
-    exact: Flags
-    """Which documents are spelled as the one that stands for their text."""
+    spelling: npt.NDArray[np.uint32]
+    """Tells documents apart whose texts are the same but for case, spacing and punctuation."""
     twin: Places
     """With *across* and *within*, the first text that is equal to each."""
     field: Places
@@ -1012,7 +1015,7 @@ class Representatives:
             document=document,
             of_document=of_document,
             others=np.flatnonzero(alone).astype(np.int32),
-            exact=_exact(documents.spelling, of_document, document[twin] if len(twin) else document),
+            spelling=documents.spelling,
             twin=twin,
             field=np.zeros(0, np.int32) if codes is None else codes[document],
             across=settings.across is not None,
@@ -1050,7 +1053,7 @@ class Representatives:
 
     def spelled_alike(self, one: Rows | Places, other: Rows | Places) -> Flags:
         """Which of the documents that have the same text are letter for letter the same, two by two."""
-        found: Flags = self.exact[one] & self.exact[other]
+        found: Flags = self.spelling[one] == self.spelling[other]
         return found
 
     def comparable(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Flags:
@@ -1061,15 +1064,6 @@ class Representatives:
         if self.across:
             wanted &= self.field[left] != self.field[right]
         return wanted
-
-
-def _exact(spelling: npt.NDArray[np.uint32], of_document: Places, first: Places) -> Flags:
-    """Which documents are spelled as the *first* one of their text."""
-    exact = np.ones(len(spelling), dtype=bool)
-    for begin in range(0, len(spelling) if len(first) else 0, STEP):
-        part = slice(begin, begin + STEP)
-        exact[part] = spelling[part] == spelling[first[of_document[part]]]
-    return exact
 
 
 def _order(

@@ -1,5 +1,7 @@
 //! Neighbourhoods: who is near whom, and an order of pairs in which neighbours meet soon.
 
+use crate::verify::WHOLE;
+
 /// Rivals that are looked at, for each pair and test.
 pub const RIVALS: usize = 16;
 
@@ -125,9 +127,11 @@ impl Neighbours {
         self.documents.binary_search(&document).ok().map(|at| self.group[at])
     }
 
-    /// Whether each of a pair is in a group with others, and not in one with the other.
+    /// Whether each of a pair is in a group with others, and not in one with the other. Who is wholly alike is no
+    /// other: where sources are compared with each other, equal texts stand once in each.
     pub fn are_two_groups(&self, left: u32, right: u32) -> bool {
-        let near = |document| self.of(document).iter().any(|(_, similarity)| *similarity >= self.same);
+        let others = self.same..WHOLE as u16;
+        let near = |document| self.of(document).iter().any(|(_, similarity)| others.contains(similarity));
         self.group(left) != self.group(right) && near(left) && near(right)
     }
 
@@ -193,5 +197,7 @@ mod tests {
         assert_eq!(near.rivals(4, 5), (vec![], vec![]));
         assert!(near.are_two_groups(0, 9));
         assert!(!near.are_two_groups(0, 7) && !near.are_two_groups(0, 4));
+        let copies = [((0, 1), 10_000), ((2, 3), 10_000), ((0, 2), 8000)];
+        assert!(!Neighbours::new(&copies, 9000).are_two_groups(0, 2));
     }
 }

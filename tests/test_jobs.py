@@ -119,6 +119,14 @@ def test_overwrite_removes_what_the_run_before_listed_and_nothing_else(data: Pat
     }
 
 
+def test_overwrite_does_not_delete_an_input_that_the_run_before_wrote(data: Path) -> None:
+    assert neardup("dedupe", data, "-o", "o", "--quiet", "--report", "o/page.html").code == 0
+    before = files_of(Path("o"))
+    done = neardup("dedupe", "o/page.html", "-o", "o", "--quiet", "--overwrite")
+    assert (done.code, files_of(Path("o"))) == (2, before)
+    assert "is an input, and an output would replace it" in done.err
+
+
 # --- fields ----------------------------------------------------------------------------------------------
 
 

@@ -159,6 +159,13 @@ def test_texts_that_differ_in_case_and_space_alone_are_not_called_identical() ->
         assert rules == {"b": SPELLED, ("c" if keep == "first" else "a"): IDENTICAL}
 
 
+def test_equal_texts_are_called_identical_whatever_another_source_has() -> None:
+    text = " ".join(words(5))
+    rows = [{"id": "a", "text": text, "s": 1}, *({"id": id, "text": text.upper(), "s": 2} for id in "bc")]
+    (row,) = nd.dedupe(rows, within="s").evidence.to_pylist()
+    assert (row["keeper"], row["id"], row["rule"]) == ("b", "c", IDENTICAL)
+
+
 def test_the_distance_of_identical_texts_is_that_of_their_fingerprints() -> None:
     # The scheme sees case, the comparison does not.
     rows = [{"id": "a", "text": " ".join(words(5))}, {"id": "b", "text": " ".join(words(5)).upper()}]

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from neardup.errors import InvalidValue, LimitReached, UnknownName
-from neardup.files import atomic_file, file_digest
+from neardup.files import Digested, atomic_file, file_digest
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine, row
 from neardup.sinks.tables import open_sink
@@ -96,7 +96,7 @@ def test_a_file_too_large_for_its_limit_is_one_clear_line(tmp_path):
     code = """
 import resource, signal, sys
 from neardup.errors import LimitReached
-from neardup.files import atomic_file, file_digest
+from neardup.files import Digested, atomic_file, file_digest
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
@@ -296,6 +296,41 @@ def test_kept_pages_of_a_warc_are_the_original_records(tmp_path, ending):
     elif ending == ".zst":
         found = pa.CompressedInputStream(pa.BufferReader(found), "zstd").read()
     assert found == pages[0] + pages[2]
+
+
+def test_a_page_of_a_warc_that_is_cut_off_is_bad(tmp_path):
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>" + b"word " * 400
+    whole = [warc_record(number, "response", page) for number in range(2)]
+    (tmp_path / "a.warc").write_bytes(b"".join(whole)[:-700])
+    (tmp_path / "b.warc").write_bytes(warc_record(2, "response", page))
+    bad = []
+    paths = [tmp_path / "a.warc", tmp_path / "b.warc"]
+    assert kept(tmp_path, paths, [True, True], on_bad=bad.append) == ["kept.warc"]
+    assert (tmp_path / "kept.warc").read_bytes() == whole[0] + warc_record(2, "response", page)
+    assert [one.reason.split(":")[0] for one in bad] == ["is cut off"]
+
+
+def test_a_damaged_warc_is_refused_and_the_others_are_read(tmp_path):
+    page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>" + b"word " * 400
+    (tmp_path / "a.warc").write_bytes(b"WARC/1.1 this is none\n" * 30)
+    (tmp_path / "b.warc").write_bytes(warc_record(2, "response", page))
+    source = open_source([tmp_path / "a.warc", tmp_path / "b.warc"])
+    assert sum(map(len, source)) == 1
+    assert [one.file for one in source.refused] == [str(tmp_path / "a.warc")]
+
+
+def test_a_digest_that_fails_stops_nobody_and_is_told():
+    class Any:
+        def write(self, data):
+            return len(data)
+
+        flush = tell = None
+
+    with Digested(Any()) as file:
+        for _ in range(20):
+            file.write("no bytes")
+    with pytest.raises(TypeError):
+        file.digest()
 
 
 def test_kept_csv_rows_have_their_header_and_quotes(tmp_path):

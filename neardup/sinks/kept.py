@@ -30,13 +30,12 @@ def copy_kept(
     *,
     overwrite: bool = False,
 ) -> dict[str, str]:
-    """Copy the documents of *source* where *mask*, in input order, is True; the files made, and the SHA-256
-    of each.
+    """Copy the documents of *source* where *mask*, in input order, is True: the SHA-256 of each file made.
 
-    Inputs of one format become one `kept` file; CSV files with another header and tables with other
-    columns get one of their own, as do Arrow files with dictionaries. The metadata of a table are those
-    of the first that is in the file. Of a WARC the records of the kept
-    pages are copied. Documents that are whole files are listed by id in `kept.txt`.
+    Inputs of one format become one `kept` file; CSV files with another header and tables with other columns
+    get one of their own, as do Arrow files with dictionaries. The metadata of a table are those of the first
+    that is in the file. Of a WARC the records of the kept pages are copied. Documents that are whole files
+    are listed by id in `kept.txt`.
     """
     made: dict[str, Digested | None] = {}
     headers: dict[str, bytes] = {}

@@ -35,7 +35,8 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     with file.chunks(request.limits) as chunks:
         data = _Bytes(chunks, request.limits.line + HEADERS if request.raw else 0)
         for number, record in enumerate(_records(data), 1):
-            fields = dict(record.headers.items())
+            # Of a header that stands twice the first counts, as for who reads the record.
+            fields = dict(reversed(list(record.headers.items())))
             try:
                 page = _page(record, fields, request)
             except Unfit as fault:
@@ -68,8 +69,8 @@ def _records(file: _Bytes) -> Iterator[Any]:
         raise MissingExtra("WARC needs fastwarc; install it: pip install 'neardup[warc]'") from None
     try:
         yield from ArchiveIterator(file, record_types=WarcRecordType.response, parse_http=True)
-    except FastWARCError as error:
-        raise file.broken or Broken(f"is damaged WARC: {error}") from None
+    except (FastWARCError, OSError) as error:
+        raise file.failed or file.broken or Broken(f"is damaged WARC: {error}") from None
     if file.broken is not None:
         raise file.broken
 
@@ -79,9 +80,12 @@ def _page(record: Any, fields: dict[str, str], request: Request) -> str | None:
     if not record.is_http or (record.http_content_type or "").lower() not in _PAGES:
         return None
     limit = request.limits.line
+    length = record.content_length
     data = b"" if _length(fields) > limit else record.reader.read(limit + 1)
     if max(len(data), _length(fields)) > limit:
         raise Unfit(f"is over the limit of {size(limit)} a record")
+    if len(data) < length:
+        raise Unfit(f"is cut off: {len(data):,} of {length:,} bytes are there")
     return main_text(data)
 
 
@@ -106,6 +110,7 @@ class _Bytes:
         self._chunks, self._held, self._at = chunks, b"", 0
         self._memory, self._last, self._begin = memory, bytearray(), 0
         self.broken: Broken | None = None
+        self.failed: OSError | None = None
 
     def read(self, length: int = -1) -> bytes:
         if self._at >= len(self._held):
@@ -113,6 +118,9 @@ class _Bytes:
                 self._held, self._at = next(self._chunks, b""), 0
             except Broken as error:
                 self._held, self._at, self.broken = b"", 0, error
+            except OSError as error:
+                self.failed = error
+                raise
         piece = self._held[self._at : len(self._held) if length < 0 else self._at + length]
         self._at += len(piece)
         if self._memory:

@@ -18,7 +18,8 @@ type Survey<'py> =
     (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
 
 /// For each text 128 bits that identify its normalised form, whether there is information in it, its
-/// characters, and 32 bits that tell its spellings apart; its features are counted into *frequencies*. The caller keeps the Arrow array.
+/// characters, and 32 bits that tell its spellings apart; its features are counted into *frequencies*. The caller
+/// keeps the Arrow array.
 #[pyfunction]
 fn survey<'py>(
     py: Python<'py>,
