@@ -13,6 +13,7 @@ take turns, so that a noisy moment hits all of them. Prints the medians as a mar
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import math
 import os
@@ -277,6 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--svg", type=Path, help="draw the growth there")
     parser.add_argument("--work", type=Path, help="folder for what is written")
     chosen = parser.parse_args(arguments)
+    compileall.compile_dir(ROOT / "neardup", quiet=2)  # as an installed package is
     with open(chosen.corpus, "rb") as lines:
         documents = sum(1 for _ in lines)
     with tempfile.TemporaryDirectory(prefix="neardup-bench-", dir=chosen.work) as name:

@@ -1,5 +1,6 @@
 """The native core: batches in, numpy out. Use the Python functions; these are their loops."""
 
+from collections.abc import Callable
 from typing import Any, final
 
 import numpy as np
@@ -78,7 +79,13 @@ class Verifier:
     """Measures and judges pairs of documents, whose texts were set aside."""
 
     def __init__(
-        self, recipe: Recipe, frequencies: Frequencies | None, documents: int, path: str, memory: int
+        self,
+        recipe: Recipe,
+        frequencies: Frequencies | None,
+        documents: int,
+        wanted: npt.NDArray[np.int64],
+        path: str,
+        memory: int,
     ) -> None: ...
     def add(self, numbers: npt.NDArray[np.int64], chunk: dict[str, Any]) -> None:
         """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
@@ -130,8 +137,9 @@ def join(
     threads: int | None,
     plan: str | None,
     memory: int | None,
+    tell: Callable[[float], None] | None,
 ) -> tuple[_Rows, _Rows, _Distances]:
-    """Sorted pairs (left, right, distance) within the radius."""
+    """Sorted pairs (left, right, distance) within the radius; *tell* hears the share that is done."""
 
 def join_plan(
     words: _Words,

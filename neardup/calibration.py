@@ -508,6 +508,7 @@ class _Bench:
                 flow.measure,
                 frequencies,
                 len(same.document),
+                wanted=everyone,
                 spill=os.path.join(folder, "texts"),
                 memory=flow.memory,
                 threads=self._threads,

@@ -119,7 +119,9 @@ def judge(
     near = join(scheme.fingerprints(asked), min(radius, scheme.bits))
     with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
         spill = os.path.join(folder, "texts")
-        verifier = Verifier(measure, whole.frequencies, len(asked), spill=spill, memory=MEMORY)
+        verifier = Verifier(
+            measure, whole.frequencies, len(asked), wanted=np.arange(len(asked)), spill=spill, memory=MEMORY
+        )
         verifier.add(np.arange(len(asked)), pa.array(asked, pa.large_string()))
         verifier.meet(near.left.astype(np.int64), near.right.astype(np.int64))
         found = verifier.judge(np.array([0]), np.array([1]))

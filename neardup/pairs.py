@@ -6,7 +6,7 @@ in no pair, not even with their like.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +21,8 @@ MAX_ROWS = 2**32 - 2
 
 Number = TypeVar("Number", np.uint64, np.int64)
 Prints = Fingerprints | npt.NDArray[np.uint64]
+Arrays = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_] | None]
+MaybeArrays = tuple[npt.NDArray[np.uint64] | None, npt.NDArray[np.bool_] | None]
 
 
 class Pairs:
@@ -67,13 +69,15 @@ def join(
     threads: int | None = None,
     plan: str | None = None,
     memory: int | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> Pairs:
     """All pairs within *radius* bits, of one set or of *prints* with *other*, of any width.
 
     With *recall* below 1 sampling tables may be used: each pair within the radius is then
     found with at least that probability. *plan* insists on a way (see `neardup.plan`). The
-    fingerprints of one set are sorted in a copy: of half of them where a copy of all would take more
-    than *memory* bytes (1 GiB).
+    fingerprints of one set are sorted in a copy: of a part of them where a copy of all would take more
+    than *memory* bytes (1 GiB), but of a quarter at least, or of half where *memory* is not given. While
+    it works, *tell* is called now and then with the share that is done.
 
     >>> import numpy as np
     >>> list(join(np.array([0b1010, 0b1011, 0b0000], dtype=np.uint64), radius=2))
@@ -84,13 +88,12 @@ def join(
     threads = check_threads(threads)
     memory = None if memory is None else min(whole("memory", memory, 1), 1 << 62)
     check_plan(plan, recall)
-    if other is None:
-        found = _native.join(*arrays(left), None, None, left.bits, radius, recall, threads, plan, memory)
-    else:
-        right = as_prints(other)
-        check_comparable(left, right)
-        found = _native.join(*arrays(left), *arrays(right), left.bits, radius, recall, threads, plan, memory)
-    return Pairs(*found)
+    right: MaybeArrays = (None, None)
+    if other is not None:
+        own = as_prints(other)
+        check_comparable(left, own)
+        right = arrays(own)
+    return Pairs(*_native.join(*arrays(left), *right, left.bits, radius, recall, threads, plan, memory, tell))
 
 
 def join_batches(
@@ -112,7 +115,7 @@ def join_batches(
     size = whole("size", size, 1)
     left = as_prints(prints)
     radius, threads = check_radius(radius, left.bits), check_threads(threads)
-    right: tuple[npt.NDArray[np.uint64] | None, npt.NDArray[np.bool_] | None] = (None, None)
+    right: MaybeArrays = (None, None)
     if other is not None:
         own = as_prints(other)
         check_comparable(left, own)
@@ -144,7 +147,7 @@ def as_prints(prints: Prints) -> Fingerprints:
     return prints
 
 
-def arrays(prints: Fingerprints) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_] | None]:
+def arrays(prints: Fingerprints) -> Arrays:
     """Words that nothing else writes, and the valid flags if any is False."""
     valid = None if bool(prints.valid.all()) else np.array(prints.valid, dtype=bool)
     return unshared(prints.words), valid

@@ -8,6 +8,7 @@ thumbnails are then laid upon each other, and block after block must agree.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -107,10 +108,19 @@ class Proposals:
 
 
 def propose(
-    kept: Prints, asking: Prints, radius: int, *, own: bool = True, threads: int | None = None
+    kept: Prints,
+    asking: Prints,
+    radius: int,
+    *,
+    own: bool = True,
+    threads: int | None = None,
+    tell: Callable[[float], None] | None = None,
 ) -> Proposals:
-    """All pairs within *radius* of kept and asking pictures; with *own* they are the same ones."""
-    found = join(kept.prints, radius, other=asking.prints, threads=threads)
+    """All pairs within *radius* of kept and asking pictures; with *own* they are the same ones.
+
+    *tell* is called now and then with the share that is done.
+    """
+    found = join(kept.prints, radius, other=asking.prints, threads=threads, tell=tell)
     left, right = kept.picture[found.left], asking.picture[found.right]
     rows = np.flatnonzero(left != right) if own else np.arange(len(left))
     left, right, distance = left[rows], right[rows], found.distance[rows].astype(np.int32)

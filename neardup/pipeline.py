@@ -13,9 +13,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
-from typing import Any, Final
+from itertools import chain, islice
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +37,7 @@ from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, parse_keep, undated
 from neardup.pairs import join, join_batches
 from neardup.planner import plan
-from neardup.progress import Advance, stage
+from neardup.progress import Advance, by_share, stage
 from neardup.radius import radius_for, recall_at
 from neardup.report import Loss
 from neardup.schemes import Scheme
@@ -44,6 +46,7 @@ from neardup.schemes.model import arrow_chunk
 from neardup.sources import Source, mostly_pictures, open_source
 from neardup.sources.files import stamp
 from neardup.sources.images import FIELDS as PICTURE_FIELDS
+from neardup.sources.streams import WORKERS, worked_ahead
 from neardup.stars import ROUND, stars
 from neardup.survey import Documents, Surveyor
 from neardup.thumbs import PIXELS, Thumbs
@@ -63,6 +66,8 @@ from neardup.verify import (
     parse_measure,
 )
 
+T = TypeVar("T")
+U = TypeVar("U")
 Rows = npt.NDArray[np.int64]
 Places = npt.NDArray[np.int32]
 """One number a document, or a text: there are fewer than 2^31."""
@@ -75,7 +80,7 @@ NARROW: Final = 2_000
 JOIN_RECALL: Final = 0.99
 CHECKPOINT_SECONDS: Final = 30.0
 # The layout of checkpoints.
-PARTS: Final = 2
+PARTS: Final = 3
 EXAMPLES: Final = 5
 # Bad records that a result holds, and bytes of each.
 SOME_BAD: Final = 1_000
@@ -168,7 +173,7 @@ class Candidates:
     radius: int
     plan: str
     prints: Fingerprints
-    crowded: Flags
+    crowded: Rows
     """Documents with more candidates than were looked at: only the nearest are among the pairs."""
 
     ways: Ways | None = None
@@ -479,22 +484,38 @@ class Flow:
         seen = 0
         for number, source in enumerate(sources):
             with stage("read", total=source.size, quiet=self.quiet) as advance:
-                for batch in source:
-                    seen += 1
-                    if seen <= skip:
-                        continue
-                    surveyor.add(batch)
-                    first += len(batch) if number == 0 else 0
-                    advance(surveyor.count, source.consumed)
+                batches = iter(source)
+                seen += sum(1 for _ in islice(batches, max(skip - seen, 0)))
+                while (next_one := next(batches, None)) is not None:
+                    # A checkpoint names the batches that are counted, so none may be at work meanwhile.
+                    some = self._until_due(chain([next_one], batches))
+                    with self._ahead(some, surveyor.look) as looked_at:
+                        for batch, found in looked_at:
+                            surveyor.add(batch, found)
+                            seen += 1
+                            first += len(batch) if number == 0 else 0
+                            advance(surveyor.count, source.consumed)
                     if self._due(complete=False):
-                        self._save_survey(
-                            surveyor, table, {"complete": False, "batches": seen, "first": first}
-                        )
+                        notes = {"complete": False, "batches": seen, "first": first}
+                        self._save_survey(surveyor, table, notes)
         if self._due(complete=True):
             notes = {"complete": True, "first": first, "sources": [source.counts() for source in sources]}
             self._save_survey(surveyor, table, notes)
         documents = surveyor.documents()
         return documents, table, _fixed(len(documents), first)
+
+    def _ahead(
+        self, batches: Iterator[T], work: Callable[[T], U]
+    ) -> AbstractContextManager[Iterator[tuple[T, U]]]:
+        """All batches, each with what *work* makes of it: of the next ones, while the last ones are used."""
+        return closing(worked_ahead(batches, work, min(WORKERS, self.threads or WORKERS)))
+
+    def _until_due(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The next batches, until a checkpoint is due."""
+        for batch in batches:
+            yield batch
+            if self._due(complete=False):
+                return
 
     def _thumbs(self, sources: Sequence[Source], same: Representatives, count: int) -> Thumbs:
         """The thumbnails of the pictures that stand for others, on the disk where memory does not do."""
@@ -526,14 +547,19 @@ class Flow:
         thumbs = cache(lambda: self._thumbs(sources, same, len(prints)))
         done = self.checkpoints.load("candidates")
         if done is None:
-            with stage("join", quiet=self.quiet) as advance:
+            count = len(same.document)
+            with stage("join", total=count, unit="documents", quiet=self.quiet) as advance:
+                tell = [by_share(advance, count, step, 4) for step in range(4)]
+                thumbs()
+                tell[0](1.0)
                 kept = pictures.stored(thumbs(), threads=self.threads)
                 asking = pictures.asked(thumbs(), threads=self.threads)
-                ways = pictures.propose(kept, asking, radius, threads=self.threads)
+                tell[1](1.0)
+                ways = pictures.propose(kept, asking, radius, threads=self.threads, tell=tell[2])
                 if self.settings.radius is None:
                     ways = pictures.merged(ways, pictures.propose_by_corners(thumbs(), threads=self.threads))
                 done = ways.table()
-                advance(len(same.document), 0)
+                tell[3](1.0)
             text = (
                 f"{len(kept.prints)} fingerprints of {len(prints)} pictures, "
                 f"{len(asking.prints)} asked for, radius {radius}"
@@ -552,7 +578,7 @@ class Flow:
         chosen = allowed[begin]
         begin, end = begin[chosen], end[chosen]
         own = same.own(prints)
-        crowded = np.zeros(len(own), dtype=bool)
+        crowded = np.zeros(0, dtype=np.int64)
         low, high, distance = low[begin], high[begin], ways.distance[begin]
         keys = low << 32 | high
         return Candidates(
@@ -616,12 +642,14 @@ class Flow:
             known += len(before)
         at = 0
         for source in sources if known < count else ():
-            with stage("fingerprint", total=source.size, quiet=self.quiet) as advance:
-                for batch in source:
+            with (
+                stage("fingerprint", total=source.size, quiet=self.quiet) as advance,
+                self._ahead(iter(source), lambda batch: _fingerprints(scheme, batch, self.threads)) as made,
+            ):
+                for batch, some in made:
                     at += len(batch)
                     if at <= known:
                         continue
-                    some = _fingerprints(scheme, batch, self.threads)
                     places = same.place(np.arange(at - len(batch), at))
                     words[places], valid[places] = some.words, some.valid
                     advance(at, source.consumed)
@@ -658,9 +686,10 @@ class Flow:
         text = plan(some, radius, recall=recall, threads=self.threads).choice
         done = self.checkpoints.load("candidates")
         if done is None:
-            with stage("join", quiet=self.quiet) as advance:
-                pairs = join(some, radius, recall=recall, threads=self.threads, memory=self.memory)
-                advance(len(some), 0)
+            with stage("join", total=len(some), unit="documents", quiet=self.quiet) as advance:
+                tell = by_share(advance, len(some))
+                pairs = join(some, radius, recall=recall, threads=self.threads, memory=self.memory, tell=tell)
+                tell(1.0)
             wanted_pairs = same.comparable(pairs.left, pairs.right)
             one, other, apart = pairs.left, pairs.right, pairs.distance
             if not wanted_pairs.all():
@@ -677,8 +706,7 @@ class Flow:
             done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
             if self._due(complete=True):
                 self._save("candidates", done)
-        crowded = np.zeros(len(some), dtype=bool)
-        crowded[json.loads((done.schema.metadata or {})[b"crowded"])] = True
+        crowded = np.array(json.loads((done.schema.metadata or {})[b"crowded"]), dtype=np.int64)
         left, right, distance = (done.column(name).to_numpy() for name in ("left", "right", "distance"))
         return Candidates(left, right, distance, radius, text, some, crowded)
 
@@ -695,15 +723,16 @@ class Flow:
             verdicts = Judgements(found, None)
             return self._stars(same, found, verdicts, documents)
         if found.ways is not None:
-            with stage("verify", quiet=self.quiet) as advance:
-                verdicts = Judgements(found, self._picture_judge(found))
+            total = len(found.left)
+            with stage("verify", total=total, unit="pairs", quiet=self.quiet) as advance:
+                verdicts = Judgements(found, self._picture_judge(found), advance)
                 done = self.checkpoints.load("verdicts")
                 if done is not None and len(done) == len(found.left):
                     verdicts.restore(done)
                 judged = self._stars(same, found, verdicts, documents)
                 if self._due(complete=True):
                     self._save("verdicts", verdicts.table(1))
-                advance(len(found.left), 0)
+                advance(total, total)
             return judged
         needed = _either(len(same.document), found.left, found.right)
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
@@ -711,33 +740,29 @@ class Flow:
                 self.measure,
                 table,
                 len(same.document),
+                wanted=needed,
                 spill=os.path.join(folder, "texts"),
                 memory=self.memory,
                 threads=self.threads,
             )
             if len(needed):
                 self._set_aside(sources, needed, same, verifier)
-            total = len(found.left) if self.measure.rule is not None else 0
+            total = len(found.left)
             with stage("verify", total=total, unit="pairs", quiet=self.quiet) as advance:
-                verdicts = Judgements(found, verifier.judge)
+                verdicts = Judgements(found, verifier.judge, advance)
                 if self.measure.rule is not None:
-                    self._judge_together(found, verifier, verdicts, advance)
+                    self._judge_together(found, verifier, verdicts)
                 judged = self._stars(same, found, verdicts, documents)
                 advance(len(needed), total)
         return judged
 
-    def _judge_together(
-        self, found: Candidates, verifier: Verifier, verdicts: Judgements, advance: Advance
-    ) -> None:
+    def _judge_together(self, found: Candidates, verifier: Verifier, verdicts: Judgements) -> None:
         """Judge all candidate pairs among their neighbours, in parts that may have been done before."""
         parts = verifier.parts(found.left, found.right)
         done = self.checkpoints.load("verdicts")
         first = 0 if done is None else verdicts.restore(done)
-        pairs = sum(map(len, parts[:first]))
         for number, rows in enumerate(parts[first:], first + 1):
             verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
-            pairs += len(rows)
-            advance(pairs, pairs)
             if self._due(complete=number == len(parts)):
                 self._save("verdicts", verdicts.table(number))
         verifier.meet(found.left, found.right, verdicts.measured[:, 0])
@@ -763,10 +788,12 @@ class Flow:
         self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
     ) -> Judged:
         central = any(rule.name == "central" for rule in self.keep.rules)
-        pairs, order = np.arange(len(found.left)), np.arange(len(same.document), dtype=np.int32)
+        pairs = np.arange(len(found.left))
         if central:  # all pairs are judged before the order is known: others than accepted ones say nothing
             pairs = pairs[verdicts.accepted(pairs)]
             order = self._central_order(same, found, pairs, documents)
+        else:
+            order = np.arange(len(same.document), dtype=np.int32)
         _give_back()
         rank = _inverse(order)
         one, other = rank[found.left[pairs]], rank[found.right[pairs]]
@@ -780,11 +807,11 @@ class Flow:
             lambda rows: verdicts.accepted(pairs[rows]),
             fixed=same.fixed[order] if same.fixed.any() else None,
         )
-        kept = order[made]
-        del order, made
+        _look_up(order, made, into=made)
+        del order
         _give_back()
-        keeper = kept[rank]
-        del kept
+        keeper = _look_up(made, rank, into=np.empty_like(made))
+        del made
         found = _absorb(keeper, rank, found, same, verdicts)
         return _best_keepers(keeper, rank, found, verdicts, any_keeper=central)
 
@@ -1088,15 +1115,31 @@ def _either(count: int, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Rows:
 def _inverse(order: Places) -> Places:
     """The place of each in *order*."""
     place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order), dtype=np.int32)
+    for begin in range(0, len(order), STEP):
+        some = order[begin : begin + STEP]
+        place[some] = np.arange(begin, begin + len(some))
     return place
+
+
+def _look_up(values: Places, places: Places, *, into: Places) -> Places:
+    """*values* at *places*, some at a time: NumPy makes places of eight bytes of those it is given."""
+    for begin in range(0, len(places), STEP):
+        part = slice(begin, begin + STEP)
+        into[part] = values[places[part]]
+    return into
 
 
 class Judgements:
     """Verdicts on candidate pairs, each made once, when it is asked for."""
 
-    def __init__(self, found: Candidates, judge: Callable[[Rows, Rows], Verdicts] | None) -> None:
-        self._judge = judge
+    def __init__(
+        self,
+        found: Candidates,
+        judge: Callable[[Rows, Rows], Verdicts] | None,
+        advance: Advance = lambda documents, pairs: None,
+    ) -> None:
+        """*advance* is told how many pairs are judged."""
+        self._judge, self._advance, self._done = judge, advance, 0
         self._left, self._right = found.left, found.right
         count = len(found.left)
         self.known = np.zeros(count, dtype=bool)
@@ -1125,6 +1168,11 @@ class Judgements:
         self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
         for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
             self.measured[rows, column] = np.rint(values * WHOLE)
+        self._tell(len(rows))
+
+    def _tell(self, more: int) -> None:
+        self._done += more
+        self._advance(self._done, self._done)
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
@@ -1154,6 +1202,7 @@ class Judgements:
             own[:] = table.column(name)
         for at in range(3):
             self.measured[:, at] = table.column(f"measured{at}")
+        self._tell(int(np.count_nonzero(self._judged)))
         return int((table.schema.metadata or {})[b"parts"])
 
 
@@ -1180,11 +1229,12 @@ def _absorb(
     Changes *keeper*. A text that goes was measured against its new keeper; one that is not accepted
     there stays, even where the text that kept it goes.
     """
-    if not found.crowded.any():
+    if not len(found.crowded):
         return found
-    own = np.arange(len(keeper))
-    sizes = np.bincount(keeper, minlength=len(keeper))
-    hubs = np.flatnonzero(found.crowded & (sizes > 1) & (keeper == own))
+    own = np.arange(len(keeper), dtype=np.int32)
+    leads = np.zeros(len(keeper), dtype=bool)
+    leads[keeper[keeper != own]] = True
+    hubs = found.crowded[leads[found.crowded]]
     hubs = hubs[np.argsort(rank[hubs])]
     known = found.left << 32 | found.right
     more: list[tuple[Rows, Rows, npt.NDArray[np.int32], Verdicts]] = []
@@ -1211,7 +1261,7 @@ def _absorb(
                 more.append((left, right, distance, judged))
                 taken = np.concatenate([taken, other[judged.accepted]])
             keeper[taken] = hub
-            if (sizes[taken] > 1).any():
+            if leads[taken].any():
                 lost = np.isin(keeper, taken) & (keeper != own)
                 keeper[lost] = np.flatnonzero(lost)
     if more:
@@ -1269,13 +1319,16 @@ class Conclusion:
         measure: Measure,
     ) -> None:
         self._documents, self._fixed, self._scheme = documents, fixed, scheme
-        self._same, self._found, self._judged = same, found, judged
+        self._same, self._found = same, found
         self._measure, self._prints = measure, prints
         count = len(documents)
         self.keeper = np.arange(count, dtype=np.int32)
         self.stays = np.ones(count, dtype=bool)
         for begin in range(0, count if len(same.document) else 0, STEP):
-            self._settle(np.arange(begin, min(begin + STEP, count)))
+            self._settle(np.arange(begin, min(begin + STEP, count)), judged.keeper)
+        self._judged = replace(
+            judged, keeper=judged.keeper[:0].copy()
+        )  # nobody asks for those of texts any more
         keepers, members = np.unique(self.keeper[~self.stays], return_counts=True)
         self.clusters = len(keepers)
         self.size = 1 + int(members.max(initial=0))
@@ -1294,11 +1347,11 @@ class Conclusion:
                 self.cluster = np.where(copies, same.document[text], self.keeper)
             self.keep = self.stays & ((clustered[self.cluster] == 1) | fixed)
 
-    def _settle(self, rows: Rows) -> None:
-        """Say of some documents who keeps them."""
+    def _settle(self, rows: Rows, keeper: Places) -> None:
+        """Say of some documents who keeps them; *keeper* says it of texts."""
         same = self._same
         text = same.of_document[rows]
-        kept_text = self._judged.keeper[text]
+        kept_text = keeper[text]
         goes = kept_text != text
         if not same.across:
             goes |= same.document[text] != rows

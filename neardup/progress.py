@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Advance = Callable[[int, int], None]
+"""Documents, and of another unit how much, that are done so far."""
 
 
 @contextmanager
@@ -36,6 +37,16 @@ def stage(name: str, *, total: int = 0, unit: str = "bytes", quiet: bool = False
         yield advance
     took = time.monotonic() - start
     print(f"{name}: {done:,} documents in {took:.1f} s", file=sys.stderr)
+
+
+def by_share(advance: Advance, documents: int, step: int = 0, steps: int = 1) -> Callable[[float], None]:
+    """*advance* for who knows what share is done, of one of several *steps*, and whose unit is documents."""
+
+    def tell(share: float) -> None:
+        done = int(documents * (step + share) / steps)
+        advance(done, done)
+
+    return tell
 
 
 def note(text: str) -> None:

@@ -177,14 +177,15 @@ class Surveyor:
             self._add(begun.ids, begun.lengths, begun.content, begun.spelling)
             self._runs = list(begun.runs)
 
-    def add(self, batch: Batch) -> None:
-        """Look at the documents of one batch."""
+    def look(self, batch: Batch) -> tuple[Any, ...]:
+        """What is found in the documents of a batch, for `add`; their features are counted."""
         if batch.pictures is not None:
-            content, informative, lengths, spelling = _look(batch)
-        else:
-            content, informative, lengths, spelling = _native.survey(
-                self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads
-            )
+            return _look(batch)
+        return _native.survey(self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads)
+
+    def add(self, batch: Batch, found: tuple[Any, ...]) -> None:
+        """Take in the documents of the next batch, and what was *found* in them."""
+        content, informative, lengths, spelling = found
         content[~informative] = 0
         for name, parts in self._fields.items():  # text files have none
             parts.append(pa.nulls(len(batch)) if batch.fields is None else batch.fields.column(name))

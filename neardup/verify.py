@@ -28,7 +28,7 @@ SAME: Final = 9000
 # Nearest candidates of a document that are looked at as its neighbours.
 NEIGHBOURS: Final = 32
 # Pairs judged together, at least; more only where one neighbourhood has more.
-PART: Final = 4096
+PART: Final = 1 << 15
 
 PERHAPS_FORM: Final = "nearly identical, perhaps a form"
 REASONS: Final = (
@@ -168,12 +168,16 @@ class Verifier:
         frequencies: _native.Frequencies | None,
         documents: int,
         *,
+        wanted: Rows,
         spill: str,
         memory: int,
         threads: int | None = None,
     ) -> None:
+        """Only of the *wanted* documents are texts set aside; those of others are taken for empty."""
         self._measure, self._threads, self._documents = measure, threads, documents
-        self._native = _native.Verifier(measuring_scheme().recipe, frequencies, documents, spill, memory)
+        self._native = _native.Verifier(
+            measuring_scheme().recipe, frequencies, documents, wanted, spill, memory
+        )
 
     def add(self, numbers: npt.NDArray[Any], texts: pa.LargeStringArray) -> None:
         """Set aside texts; *numbers* says whose they are, -1 where one is not wanted."""

@@ -2,19 +2,22 @@
 //!
 //! Each has a portable twin that gives the same bits.
 
+mod directory;
+mod grams;
 mod hash;
 mod lookup;
 mod md5;
-mod merge;
 mod normalize;
 mod offsets;
+mod tally;
 mod votes;
 
 use crate::bytes::{Rules, Tables};
-use crate::frequencies::Bucket;
+use crate::directory::{Directory, MATCHES};
+use crate::frequencies::{Bucket, Slots};
+use crate::grams::{GRAMS, Grams};
 use crate::md5::LANES;
 use crate::simd::{self, Level};
-use crate::verify::MATCHES;
 
 pub use normalize::State;
 
@@ -59,6 +62,54 @@ impl Avx512 {
         unsafe { votes::at_least(ones, least) }
     }
 
+    /// See `tally::first_round`.
+    pub fn first_round(self, all: &[u64], table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
+        // SAFETY: as in `count`.
+        unsafe { tally::first_round(all, table, tallies, waiting) }
+    }
+
+    /// See `tally::gather`.
+    pub fn gather(self, all: &[u64], tallies: &[u16], values: &mut [u64], counts: &mut [u32]) -> usize {
+        // SAFETY: as in `count`.
+        unsafe { tally::gather(all, tallies, values, counts) }
+    }
+
+    /// See `tally::first_round`.
+    pub fn first_round_of_grams(
+        self,
+        all: Grams<'_>,
+        table: &mut [u16],
+        tallies: &mut [u16],
+        waiting: &mut [u16],
+    ) -> usize {
+        // SAFETY: as in `count`.
+        unsafe { tally::first_round(all, table, tallies, waiting) }
+    }
+
+    /// See `tally::gather`.
+    pub fn gather_grams(self, all: Grams<'_>, tallies: &[u16], values: &mut [u32], counts: &mut [u32]) -> usize {
+        // SAFETY: as in `count`.
+        unsafe { tally::gather_grams(all, tallies, values, counts) }
+    }
+
+    /// See `grams::Census::add`.
+    pub fn count_grams(self, grams: Grams<'_>, document: u32, seen: &mut [u32; GRAMS]) {
+        // SAFETY: as in `count`.
+        unsafe { grams::count(grams, document, seen) }
+    }
+
+    /// See `grams::look_up`.
+    pub fn look_up_grams(self, table: &[u8; GRAMS], grams: &[u32], out: &mut [u8]) {
+        // SAFETY: as in `count`.
+        unsafe { grams::look_up(table, grams, out) }
+    }
+
+    /// See `grams::hashes`.
+    pub fn gram_hashes(self, grams: &[u32], out: &mut [u64]) {
+        // SAFETY: as in `count`.
+        unsafe { grams::hashes(grams, out) }
+    }
+
     /// See `mix::hash_parts`.
     pub fn hash_parts(self, text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
         // SAFETY: as in `count`.
@@ -77,28 +128,22 @@ impl Avx512 {
         unsafe { hash::words(hashes, step, out) }
     }
 
-    /// Call *each* with the bucket and the place of every key, one after the other; None for one not there.
-    pub fn find(
-        self,
-        buckets: &[Bucket],
-        keys: impl Iterator<Item = u64> + Clone,
-        each: impl FnMut(Option<(&Bucket, usize)>),
-    ) {
+    /// Count each of *keys* once, until there is no *room* for a new one; how many are done, and how many were new.
+    pub fn add_counts(self, lines: &mut [Slots], keys: &[u64], room: usize) -> (usize, usize) {
         // SAFETY: as in `count`.
-        unsafe { lookup::find(buckets, keys, each) }
+        unsafe { lookup::add_counts(lines, keys, room) }
     }
 
-    /// The places of equal values of two sorted lists, as `merge::equal` says.
-    pub fn equal(
-        self,
-        left: &[u64],
-        right: &[u64],
-        other: usize,
-        mask: u64,
-        out: &mut [(u32, u32); MATCHES],
-    ) -> (usize, usize) {
+    /// Write the class of each feature, as `Frozen::classes` does.
+    pub fn classes(self, buckets: &[Bucket], hashes: &[u64], out: &mut [u8]) {
         // SAFETY: as in `count`.
-        unsafe { merge::equal(left, right, other, mask, out) }
+        unsafe { lookup::classes(buckets, hashes, out) }
+    }
+
+    /// See `Directory::find`.
+    pub fn find_in(self, directory: &Directory, wanted: &[u64], out: &mut [(u32, u32); MATCHES]) -> usize {
+        // SAFETY: as in `count`.
+        unsafe { directory::find(directory, wanted, out) }
     }
 
     /// Append *base* plus the offsets of the bytes of *text* that are spaces.

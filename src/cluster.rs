@@ -120,6 +120,7 @@ pub fn stars<const W: usize>(
         cancel: job.cancel,
         budget: job.budget.min(count.saturating_mul(16).saturating_add(1 << 20)),
         scratch: job.scratch,
+        share: job.share,
         aside: job.aside,
         held: AtomicUsize::new(0),
     };
@@ -343,6 +344,7 @@ fn first_within<const W: usize>(
         cancel: job.cancel,
         budget,
         scratch: job.scratch,
+        share: job.share,
         aside: job.aside,
         held: AtomicUsize::new(0),
     };

@@ -8,7 +8,8 @@ use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
-use crate::mix::PADDING;
+use crate::grams;
+use crate::mix::{self, PADDING};
 use crate::unicode::{CJK, Table};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,11 @@ pub const WORD: u8 = 1;
 pub const CJK_ONE: u8 = 2;
 pub const CJK_TWO: u8 = 3;
 pub const CHARS: u8 = 4;
+
+/// Features of different kinds never share a hash by being the same string.
+pub const fn seed_of(kind: u8) -> u64 {
+    mix::SECOND.wrapping_mul(kind as u64)
+}
 
 impl Features {
     pub fn parse(name: &str) -> Option<Features> {
@@ -98,6 +104,8 @@ pub struct Parts {
     pub kinds: Vec<(u8, Range<usize>)>,
     /// The last kind, where its offsets need not be written down.
     pub windows: Option<Windows>,
+    /// How many of the last kind there are, where they are grams.
+    pub grams: usize,
     /// The last kind, where a feature goes from every edge to the nth behind it: kind and n.
     pub spans: Option<(u8, usize)>,
     pub edges: Vec<u32>,
@@ -109,13 +117,21 @@ impl Parts {
         self.ends.clear();
         self.kinds.clear();
         self.windows = None;
+        self.grams = 0;
         self.spans = None;
+    }
+
+    /// Let runs of characters be grams, if they are as long. The characters must be those of grams.
+    pub fn take_grams(&mut self) {
+        if let Some(windows) = self.windows.take_if(|windows| windows.kind == CHARS && windows.width == grams::WIDTH) {
+            self.grams = windows.count;
+        }
     }
 
     /// How many features there are.
     pub fn count(&self) -> usize {
         let spans = self.spans.map_or(0, |(_, n)| self.edges.len() - n);
-        self.starts.len() + spans + self.windows.as_ref().map_or(0, |windows| windows.count)
+        self.starts.len() + spans + self.grams + self.windows.as_ref().map_or(0, |windows| windows.count)
     }
 
     fn push(&mut self, start: usize, end: usize) {

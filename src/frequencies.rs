@@ -4,11 +4,12 @@
 //! two rows) that never says too little. Both are sums over documents, and which one it is
 //! depends on the features alone, so parts added together equal the whole, byte for byte.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
+use crate::grams::{self, Census, GRAMS, Grams};
 use crate::{memory, mix, simd};
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
@@ -18,63 +19,110 @@ const SHARDS: usize = 64;
 const ROWS: usize = 2;
 const MAGIC: &[u8; 8] = b"NDFREQ01";
 
-/// A growing table of one shard: open addressing, 0 marks a free place.
+/// Keys and counts in one line of the cache; places are taken in order, and 0 marks a free one.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Default)]
+pub struct Slots {
+    pub keys: [u64; SLOTS],
+    pub counts: [u32; SLOTS],
+}
+
+pub const SLOTS: usize = 5;
+
+impl Slots {
+    /// The place of *key*, or the free one where it belongs; `SLOTS` if all are taken by others.
+    #[inline(always)]
+    fn place(&self, key: u64) -> usize {
+        self.keys.iter().position(|own| *own == key || *own == 0).unwrap_or(SLOTS)
+    }
+}
+
+/// A growing table of one shard. What finds its line full stands in the next that is not.
 struct Shard {
-    keys: Vec<u64>,
-    counts: Vec<u32>,
+    lines: Vec<Slots>,
     used: usize,
 }
 
 impl Shard {
     fn new() -> Shard {
-        Shard { keys: vec![0; 16], counts: vec![0; 16], used: 0 }
+        Shard { lines: vec![Slots::default(); 4], used: 0 }
     }
 
-    /// The place of *key*, or the free one where it belongs.
-    #[inline(always)]
-    fn place(&self, key: u64) -> usize {
-        let mut at = self.home(key);
-        while self.keys[at] != key && self.keys[at] != 0 {
-            at = (at + 1) & (self.keys.len() - 1);
+    /// How many more keys may be added before it grows: at most three of four places are taken.
+    fn room(&self) -> usize {
+        self.lines.len() * SLOTS * 3 / 4 - self.used
+    }
+
+    /// The line and the place of *key*, or where it belongs.
+    fn place(&self, key: u64) -> (usize, usize) {
+        let mut at = line_of(self.lines.len(), key);
+        loop {
+            let place = self.lines[at].place(key);
+            if place < SLOTS {
+                return (at, place);
+            }
+            at = (at + 1) & (self.lines.len() - 1);
         }
-        at
     }
 
-    /// Where *key* belongs. The top bits chose the shard; lower ones choose the place.
-    #[inline(always)]
-    fn home(&self, key: u64) -> usize {
-        (key >> 6) as usize & (self.keys.len() - 1)
-    }
-
-    #[inline(always)]
     fn add(&mut self, key: u64, count: u32) {
-        let mut at = self.place(key);
-        if self.keys[at] == 0 {
-            if self.used * 4 >= self.keys.len() * 3 {
+        let (mut at, mut place) = self.place(key);
+        if self.lines[at].keys[place] == 0 {
+            if self.room() == 0 {
                 self.grow();
-                at = self.place(key);
+                (at, place) = self.place(key);
             }
             self.used += 1;
-            self.keys[at] = key;
+            self.lines[at].keys[place] = key;
         }
-        self.counts[at] = self.counts[at].saturating_add(count);
+        let sum = &mut self.lines[at].counts[place];
+        *sum = sum.saturating_add(count);
+    }
+
+    /// Count each of *keys* once.
+    fn add_all(&mut self, mut keys: &[u64]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Avx512::in_force() {
+            while !keys.is_empty() {
+                let room = self.room();
+                let (done, new) = cpu.add_counts(&mut self.lines, keys, room);
+                self.used += new;
+                keys = &keys[done..];
+                if !keys.is_empty() {
+                    self.grow();
+                }
+            }
+            return;
+        }
+        while let Some((key, later)) = keys.split_first() {
+            if let Some(later) = later.get(AHEAD) {
+                simd::prefetch(&self.lines[line_of(self.lines.len(), *later)]);
+            }
+            self.add(*key, 1);
+            keys = later;
+        }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let size = self.keys.len() * 2;
-        let mut larger = Shard { keys: large(size, 0), counts: large(size, 0), used: self.used };
+        let mut larger = Shard { lines: large(self.lines.len() * 2, Slots::default()), used: self.used };
         for (key, count) in self.entries() {
-            let at = larger.place(key);
-            larger.keys[at] = key;
-            larger.counts[at] = count;
+            let (at, place) = larger.place(key);
+            (larger.lines[at].keys[place], larger.lines[at].counts[place]) = (key, count);
         }
         *self = larger;
     }
 
     fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.keys.iter().copied().zip(self.counts.iter().copied()).filter(|(key, _)| *key != 0)
+        let all = self.lines.iter().flat_map(|slots| slots.keys.into_iter().zip(slots.counts));
+        all.filter(|(key, _)| *key != 0)
     }
+}
+
+/// Where *key* belongs among a power of two of lines. The top bits chose the shard; lower ones choose the line.
+#[inline(always)]
+pub fn line_of(lines: usize, key: u64) -> usize {
+    (key >> 6) as usize & (lines - 1)
 }
 
 /// So many of the same value, in large pages where they are many.
@@ -86,8 +134,13 @@ fn large<T: Clone>(count: usize, value: T) -> Vec<T> {
 
 /// A feature whose hash is 0 is kept under 1: 0 marks free places.
 #[inline(always)]
-fn key_of(hash: u64) -> u64 {
+pub fn key_of(hash: u64) -> u64 {
     hash.max(1)
+}
+
+/// The value, also after a panic elsewhere: counts are whole.
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub struct Frequencies {
@@ -96,6 +149,8 @@ pub struct Frequencies {
     max_features: usize,
     shards: Vec<Mutex<Shard>>,
     sketch: Option<Vec<AtomicU32>>,
+    /// Grams that were counted and are not yet among the others: a census for each thread that was at work.
+    censuses: Mutex<Vec<Census>>,
 }
 
 impl Frequencies {
@@ -106,6 +161,7 @@ impl Frequencies {
             max_features,
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
             sketch: None,
+            censuses: Mutex::default(),
         }
     }
 
@@ -131,9 +187,13 @@ impl Frequencies {
         row * width + (mix::finish(hash ^ mix::GAMMA.wrapping_mul(row as u64 + 1)) as usize & (width - 1))
     }
 
-    /// Count documents: *hashes* are their different features, in any order.
-    pub fn add(&self, documents: u64, hashes: &[u64]) {
-        self.documents.fetch_add(documents, Ordering::Relaxed);
+    /// What one thread counts documents with. Who asks afterwards must `settle` first.
+    pub fn counter(&self) -> Counter<'_> {
+        Counter { table: self, hashes: Vec::new(), keys: Vec::new(), census: None }
+    }
+
+    /// Count each of *hashes* once; *keys* is room to work in.
+    fn add(&self, hashes: &[u64], keys: &mut Vec<u64>) {
         if let Some(cells) = &self.sketch {
             for hash in hashes.iter() {
                 self.add_to_sketch(cells, *hash, 1);
@@ -150,7 +210,7 @@ impl Frequencies {
             places[number + 1] += places[number];
         }
         let begins = places;
-        let mut keys = vec![0; hashes.len()];
+        keys.resize(hashes.len().max(keys.len()), 0);
         for hash in hashes {
             let place = &mut places[shard(*hash)];
             keys[*place] = key_of(*hash);
@@ -159,25 +219,36 @@ impl Frequencies {
         for number in 0..SHARDS {
             let group = &keys[begins[number]..begins[number + 1]];
             if !group.is_empty() {
-                self.add_to_shard(number, group.iter().map(|key| (*key, 1)));
+                self.with_shard(number, |shard| shard.add_all(group));
             }
         }
     }
 
-    fn add_to_shard(&self, number: usize, entries: impl Iterator<Item = (u64, u32)> + Clone) {
-        // A poisoned lock means a panic elsewhere; the counts themselves are whole.
-        let mut shard = self.shards[number].lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let before = shard.used;
-        let mut later = entries.clone().skip(AHEAD);
-        for (key, count) in entries {
-            if let Some((later, _)) = later.next() {
-                let home = shard.home(later);
-                simd::prefetch(&shard.keys[home]);
-                simd::prefetch(&shard.counts[home]);
-            }
-            shard.add(key, count);
+    /// Add *count* to what is known of a feature.
+    fn add_count(&self, key: u64, count: u32) {
+        match &self.sketch {
+            Some(cells) => self.add_to_sketch(cells, key, count),
+            None => self.with_shard((key >> 58) as usize, |shard| shard.add(key, count)),
         }
+    }
+
+    /// Let *add* add to a shard.
+    fn with_shard(&self, number: usize, add: impl FnOnce(&mut Shard)) {
+        let mut shard = locked(&self.shards[number]);
+        let before = shard.used;
+        add(&mut shard);
         self.distinct.fetch_add(shard.used - before, Ordering::Relaxed);
+    }
+
+    /// In how many documents the feature was seen; at most, once it is a sketch.
+    pub fn get(&self, hash: u64) -> u32 {
+        let key = key_of(hash);
+        if let Some(cells) = &self.sketch {
+            return sketched(cells.len(), key, |cell| cells[cell].load(Ordering::Relaxed));
+        }
+        let shard = locked(&self.shards[(key >> 58) as usize]);
+        let (at, place) = shard.place(key);
+        shard.lines[at].counts[place]
     }
 
     fn add_to_sketch(&self, cells: &[AtomicU32], hash: u64, count: u32) {
@@ -189,9 +260,24 @@ impl Frequencies {
         }
     }
 
-    /// Go over to the sketch if there are too many features. Call it between batches.
+    /// Take in all that was counted.
     pub fn settle(&mut self) {
-        if self.sketch.is_some() || *self.distinct.get_mut() <= self.max_features {
+        for census in std::mem::take(&mut *locked(&self.censuses)) {
+            for (gram, count) in census.counts() {
+                self.add_count(key_of(grams::hash(gram)), count);
+            }
+        }
+        self.limit();
+    }
+
+    /// Whether there are too many features for an exact table.
+    pub fn is_full(&self) -> bool {
+        self.sketch.is_none() && self.distinct.load(Ordering::Relaxed) > self.max_features
+    }
+
+    /// Go over to the sketch if there are too many features. Call it between batches.
+    pub fn limit(&mut self) {
+        if !self.is_full() {
             return;
         }
         let cells: Vec<AtomicU32> = (0..ROWS * self.row()).map(|_| AtomicU32::new(0)).collect();
@@ -215,7 +301,7 @@ impl Frequencies {
         self.documents.fetch_add(other.documents(), Ordering::Relaxed);
         if let Some(theirs) = &other.sketch {
             *self.distinct.get_mut() = usize::MAX;
-            self.settle();
+            self.limit();
             for (mine, cell) in self.sketch.iter_mut().flatten().zip(theirs) {
                 let sum = mine.get_mut().saturating_add(cell.load(Ordering::Relaxed));
                 *mine.get_mut() = sum;
@@ -223,12 +309,9 @@ impl Frequencies {
             return Ok(());
         }
         for (key, count) in other.entries() {
-            match &self.sketch {
-                Some(cells) => self.add_to_sketch(cells, key, count),
-                None => self.add_to_shard((key >> 58) as usize, std::iter::once((key, count))),
-            }
+            self.add_count(key, count);
         }
-        self.settle();
+        self.limit();
         Ok(())
     }
 
@@ -236,7 +319,7 @@ impl Frequencies {
     pub fn entries(&self) -> Vec<(u64, u32)> {
         let mut all = Vec::new();
         for shard in &self.shards {
-            let shard = shard.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let shard = locked(shard);
             let begin = all.len();
             all.extend(shard.entries());
             all[begin..].sort_unstable();
@@ -298,7 +381,7 @@ impl Frequencies {
         } else {
             for at in 0..count {
                 let key = u64::from_le_bytes(data[at * 8..at * 8 + 8].try_into().unwrap_or_default());
-                table.add_to_shard((key >> 58) as usize, std::iter::once((key, number(count * 8 + at * 4))));
+                table.add_count(key, number(count * 8 + at * 4));
             }
         }
         table.documents = AtomicU64::new(documents);
@@ -307,42 +390,108 @@ impl Frequencies {
 
     /// The table in the form that answers fastest.
     pub fn freeze(&self) -> Frozen {
-        let lookup = match &self.sketch {
-            Some(cells) => Lookup::Sketch(cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect()),
-            None => Lookup::Exact(ExactTable::new(&self.entries(), knee_of(self.documents()))),
+        let documents = self.documents();
+        let knee = knee_of(documents);
+        let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
+        let (lookup, digest) = match &self.sketch {
+            Some(cells) => {
+                let cells: Vec<u32> = cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
+                let mixed = |(at, cell): (usize, &u32)| {
+                    u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64)
+                };
+                let digest = cells.iter().enumerate().map(mixed).fold(head, u128::wrapping_add);
+                (Lookup::Sketch(cells), digest)
+            }
+            None => {
+                let mut shared = Vec::new();
+                for shard in &self.shards {
+                    shared.extend(locked(shard).entries().filter(|(_, count)| *count >= 2));
+                }
+                // A sum, so that no order matters.
+                let mixed = |(key, count): &(u64, u32)| {
+                    let mut entry = [0; 12];
+                    entry[..8].copy_from_slice(&key.to_le_bytes());
+                    entry[8..].copy_from_slice(&count.to_le_bytes());
+                    xxhash_rust::xxh3::xxh3_128(&entry)
+                };
+                let digest = shared.iter().map(mixed).fold(head, u128::wrapping_add);
+                (Lookup::Exact(ExactTable::new(&shared, knee)), digest)
+            }
         };
-        Frozen::new(self.documents(), lookup)
+        Frozen { grams: lookup.grams(knee), lookup, knee, digest }
     }
 }
 
-/// Only features that two documents share: all others weigh nothing. A look-up reads one line
-/// of the cache.
+/// Counts documents, in one thread.
+pub struct Counter<'a> {
+    table: &'a Frequencies,
+    /// Features that wait until they are many.
+    hashes: Vec<u64>,
+    keys: Vec<u64>,
+    census: Option<Census>,
+}
+
+/// So many features are passed on at once.
+const MANY: usize = 1 << 14;
+
+impl Counter<'_> {
+    /// Count one document that has these grams, and these different features else.
+    pub fn add(&mut self, hashes: &[u64], grams: Grams<'_>) {
+        self.table.documents.fetch_add(1, Ordering::Relaxed);
+        if grams.len() > 0 {
+            let census = || locked(&self.table.censuses).pop().unwrap_or_else(Census::new);
+            self.census.get_or_insert_with(census).add(grams);
+        }
+        self.hashes.extend_from_slice(hashes);
+        if self.hashes.len() >= MANY {
+            self.pass_on();
+        }
+    }
+
+    fn pass_on(&mut self) {
+        self.table.add(&self.hashes, &mut self.keys);
+        self.hashes.clear();
+    }
+}
+
+impl Drop for Counter<'_> {
+    fn drop(&mut self) {
+        self.pass_on();
+        locked(&self.table.censuses).extend(self.census.take());
+    }
+}
+
+/// What a sketch of so many cells says of a key.
+fn sketched(cells: usize, key: u64, cell: impl Fn(usize) -> u32) -> u32 {
+    (0..ROWS).map(|row| cell(Frequencies::cell(row, cells / ROWS, key))).min().unwrap_or(0)
+}
+
+/// The classes of features that two documents share: all others weigh nothing. A look-up reads one line of the cache.
 struct ExactTable {
     buckets: Vec<Bucket>,
 }
 
-pub const SLOTS: usize = 5;
+pub const PLACES: usize = 7;
 /// How many features ahead memory is asked for.
 pub const AHEAD: usize = 16;
 /// Bits of `Bucket::facts` for each place.
-const CLASS: usize = 4;
+const CLASS: u32 = 6;
 /// In `Bucket::facts`: some that belong here stand in the next one.
-const MORE: u32 = 1 << 31;
+const MORE: u64 = 1 << 63;
 
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Default)]
 pub struct Bucket {
-    keys: [u64; SLOTS],
-    counts: [u32; SLOTS],
-    /// `CLASS` bits for each place (its row of `DISCOUNT`), and `MORE`.
-    facts: u32,
+    keys: [u64; PLACES],
+    /// `CLASS` bits for each place (the class of its key), and `MORE`.
+    facts: u64,
 }
 
 impl Bucket {
-    /// The row of `DISCOUNT` of the key at *place*.
+    /// The class of the key at *place*; of `PLACES` it means nothing.
     #[inline(always)]
-    pub fn class(&self, place: usize) -> usize {
-        (self.facts >> (CLASS * place)) as usize & ((1 << CLASS) - 1)
+    pub fn class(&self, place: u32) -> u8 {
+        (self.facts >> (CLASS * place)) as u8 & ((1 << CLASS) - 1)
     }
 
     /// Whether some keys that belong here stand in the next one.
@@ -359,10 +508,9 @@ pub fn home(buckets: usize, key: u64) -> usize {
 }
 
 impl ExactTable {
-    fn new(entries: &[(u64, u32)], knee: u32) -> ExactTable {
-        let shared = entries.iter().filter(|entry| entry.1 >= 2);
-        // Three of five places taken: seldom is one full.
-        let size = shared.clone().count() / 3 + 1;
+    fn new(shared: &[(u64, u32)], knee: u32) -> ExactTable {
+        // Half of the places are taken: seldom is a bucket full.
+        let size = shared.len() * 2 / PLACES + 1;
         let mut table = ExactTable { buckets: large(size, Bucket::default()) };
         for &(key, count) in shared {
             let mut at = home(size, key);
@@ -370,9 +518,7 @@ impl ExactTable {
                 let bucket = &mut table.buckets[at];
                 if let Some(free) = bucket.keys.iter().position(|key| *key == 0) {
                     bucket.keys[free] = key;
-                    bucket.counts[free] = count;
-                    let class = doublings(count, knee).min(UNWEIGHED);
-                    bucket.facts |= (class as u32) << (CLASS * free);
+                    bucket.facts |= u64::from(class_of(count, knee)) << (CLASS * free as u32);
                     break;
                 }
                 bucket.facts |= MORE;
@@ -382,27 +528,21 @@ impl ExactTable {
         table
     }
 
-    fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        let all = self.buckets.iter().flat_map(|bucket| bucket.keys.into_iter().zip(bucket.counts));
-        all.filter(|(key, _)| *key != 0)
+    /// All keys, and their classes.
+    fn entries(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
+        let both = |bucket: &Bucket| std::array::from_fn(|at| (bucket.keys[at], bucket.class(at as u32)));
+        self.buckets.iter().flat_map(both as fn(&Bucket) -> [(u64, u8); PLACES]).filter(|(key, _)| *key != 0)
     }
 
-    /// The bucket and the place of a key.
-    #[inline(always)]
-    fn find(&self, key: u64) -> Option<(&Bucket, usize)> {
+    fn class(&self, key: u64) -> u8 {
         let mut at = home(self.buckets.len(), key);
         loop {
             let bucket = &self.buckets[at];
-            // All places are looked at: no branch that depends on which one it is.
-            let mut places = 0u32;
-            for (place, other) in bucket.keys.iter().enumerate() {
-                places |= u32::from(*other == key) << place;
-            }
-            if places != 0 {
-                return Some((bucket, places.trailing_zeros() as usize));
+            if let Some(place) = bucket.keys.iter().position(|own| *own == key) {
+                return bucket.class(place as u32);
             }
             if !bucket.overflows() {
-                return None;
+                return ALONE;
             }
             at = (at + 1) % self.buckets.len();
         }
@@ -414,19 +554,75 @@ enum Lookup {
     Sketch(Vec<u32>),
 }
 
+impl Lookup {
+    fn class(&self, key: u64, knee: u32) -> u8 {
+        match self {
+            Lookup::Exact(table) => table.class(key),
+            Lookup::Sketch(cells) => class_of(sketched(cells.len(), key, |cell| cells[cell]), knee),
+        }
+    }
+
+    /// The classes of all grams.
+    fn grams(&self, knee: u32) -> Box<[u8; GRAMS]> {
+        let mut classes = vec![ALONE; GRAMS];
+        match self {
+            Lookup::Exact(table) => {
+                for (key, class) in table.entries() {
+                    if let Some(gram) = grams::of_hash(key) {
+                        classes[grams::place(gram)] = class;
+                    }
+                }
+            }
+            Lookup::Sketch(_) => {
+                for (place, class) in classes.iter_mut().enumerate() {
+                    *class = self.class(key_of(grams::hash(grams::at(place))), knee);
+                }
+            }
+        }
+        // There are so many.
+        classes.try_into().unwrap_or_else(|_| Box::new([ALONE; GRAMS]))
+    }
+}
+
 /// Frequencies that no longer change, and the weights they give.
 pub struct Frozen {
     lookup: Lookup,
+    /// The class of each gram, which `lookup` knows, too.
+    grams: Box<[u8; GRAMS]>,
     /// Up to this frequency a feature is rare and keeps its whole weight.
     knee: u32,
     /// What identifies the weights: the number of documents and every shared feature's count.
     pub digest: u128,
 }
 
-/// 32 x 2^(-j/2): the weight of a feature that is j doublings above the knee.
-const DISCOUNT: [u32; 16] = [32, 23, 16, 11, 8, 6, 4, 3, 2, 1, 1, 1, 0, 0, 0, 0];
-/// The first row of `DISCOUNT` without weight.
-pub const UNWEIGHED: usize = 12;
+/// How common a feature is: up to the knee, and from here on above it, one more for each doubling; or no other
+/// document has it.
+pub const RARE: u8 = 0;
+pub const SHARED: u8 = 1;
+pub const ALONE: u8 = u8::MAX;
+
+/// How much a feature of each class counts in a fingerprint: 32 if it is rare, 32 x 2^(-j/2) if it is j doublings
+/// above the knee, 0 if nobody shares it.
+pub const WEIGHTS: [u32; 256] = {
+    let discount = [32, 23, 16, 11, 8, 6, 4, 3, 2, 1, 1, 1];
+    let mut weights = [0; 256];
+    weights[RARE as usize] = discount[0];
+    let mut at = 0;
+    while at < discount.len() {
+        weights[SHARED as usize + at] = discount[at];
+        at += 1;
+    }
+    weights
+};
+
+/// The class of a feature that so many documents have.
+fn class_of(count: u32, knee: u32) -> u8 {
+    match count {
+        0..2 => ALONE,
+        count if count <= knee => RARE,
+        count => SHARED + doublings(count, knee),
+    }
+}
 
 /// Up to which frequency a feature of so many documents is rare.
 fn knee_of(documents: u64) -> u32 {
@@ -434,73 +630,31 @@ fn knee_of(documents: u64) -> u32 {
 }
 
 impl Frozen {
-    fn new(documents: u64, lookup: Lookup) -> Frozen {
-        let knee = knee_of(documents);
-        let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
-        let digest = match &lookup {
-            // A sum, so that the order of the table does not matter.
-            Lookup::Exact(table) => table.entries().fold(head, |sum, (key, count)| {
-                let mut entry = [0; 12];
-                entry[..8].copy_from_slice(&key.to_le_bytes());
-                entry[8..].copy_from_slice(&count.to_le_bytes());
-                sum.wrapping_add(xxhash_rust::xxh3::xxh3_128(&entry))
-            }),
-            Lookup::Sketch(cells) => cells.iter().enumerate().fold(head, |sum, (at, cell)| {
-                sum.wrapping_add(u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64))
-            }),
-        };
-        Frozen { lookup, knee, digest }
-    }
-
     pub fn knee(&self) -> u32 {
         self.knee
     }
 
-    /// In how many documents the feature was seen; one that was seen in one only may give 0.
-    #[inline(always)]
-    pub fn get(&self, hash: u64) -> u32 {
-        let key = key_of(hash);
-        match &self.lookup {
-            Lookup::Exact(table) => table.find(key).map_or(0, |(bucket, place)| bucket.counts[place]),
-            Lookup::Sketch(cells) => {
-                let width = cells.len() / ROWS;
-                (0..ROWS).map(|row| cells[Frequencies::cell(row, width, key)]).min().unwrap_or(0)
-            }
-        }
+    /// Fill *out* with the classes of features, the last of which are those of *grams*.
+    pub fn classes(&self, hashes: &[u64], grams: &[u32], out: &mut Vec<u8>) {
+        out.resize(hashes.len(), ALONE);
+        let (others, of_grams) = out.split_at_mut(hashes.len() - grams.len());
+        self.look_up(&hashes[..others.len()], others);
+        grams::look_up(&self.grams, grams, of_grams);
     }
 
-    /// Append the weights of features. Their places in memory are asked for ahead of their use.
-    pub fn weights(&self, hashes: impl Iterator<Item = u64> + Clone, out: &mut Vec<u32>) {
+    /// The classes of features. Their places in memory are asked for ahead of their use.
+    fn look_up(&self, hashes: &[u64], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if let Lookup::Exact(table) = &self.lookup
             && let Some(cpu) = Avx512::in_force()
         {
-            let weight = |(bucket, place): (&Bucket, usize)| DISCOUNT[bucket.class(place)];
-            return cpu.find(&table.buckets, hashes.map(key_of), |found| out.push(found.map_or(0, weight)));
+            return cpu.classes(&table.buckets, hashes, out);
         }
-        self.ahead(hashes, |hash| out.push(self.weight(hash)));
-    }
-
-    /// Append in how many documents each feature was seen, as `get` says.
-    pub fn counts(&self, hashes: impl Iterator<Item = u64> + Clone, out: &mut Vec<u32>) {
-        #[cfg(target_arch = "x86_64")]
-        if let Lookup::Exact(table) = &self.lookup
-            && let Some(cpu) = Avx512::in_force()
-        {
-            let count = |(bucket, place): (&Bucket, usize)| bucket.counts[place];
-            return cpu.find(&table.buckets, hashes.map(key_of), |found| out.push(found.map_or(0, count)));
-        }
-        self.ahead(hashes, |hash| out.push(self.get(hash)));
-    }
-
-    /// Call *use_it* with each feature, for whose place in memory was asked before.
-    fn ahead(&self, hashes: impl Iterator<Item = u64> + Clone, mut use_it: impl FnMut(u64)) {
-        let mut later = hashes.clone().skip(AHEAD);
-        for hash in hashes {
-            if let Some(later) = later.next() {
-                self.prefetch(later);
+        for (at, (hash, class)) in hashes.iter().zip(out).enumerate() {
+            if let Some(later) = hashes.get(at + AHEAD) {
+                self.prefetch(*later);
             }
-            use_it(hash);
+            *class = self.lookup.class(key_of(*hash), self.knee);
         }
     }
 
@@ -517,29 +671,15 @@ impl Frozen {
             }
         }
     }
-
-    /// How much the feature counts in a fingerprint: 32 if rare, less if common, 0 if nobody shares it.
-    #[inline(always)]
-    pub fn weight(&self, hash: u64) -> u32 {
-        if let Lookup::Exact(table) = &self.lookup {
-            return table.find(key_of(hash)).map_or(0, |(bucket, place)| DISCOUNT[bucket.class(place)]);
-        }
-        let frequency = self.get(hash);
-        if frequency < 2 {
-            return 0;
-        }
-        DISCOUNT[doublings(frequency, self.knee).min(UNWEIGHED)]
-    }
 }
 
 /// How often *frequency* is twice the knee: 0 below it.
-#[inline(always)]
-pub fn doublings(frequency: u32, knee: u32) -> usize {
+fn doublings(frequency: u32, knee: u32) -> u8 {
     if frequency < knee {
         return 0;
     }
     let more = frequency.ilog2() - knee.ilog2();
-    (more - u32::from(u64::from(knee) << more > u64::from(frequency))) as usize
+    (more - u32::from(u64::from(knee) << more > u64::from(frequency))) as u8
 }
 
 #[cfg(test)]
@@ -549,7 +689,7 @@ mod tests {
     fn fitted(max_features: usize, documents: &[Vec<u64>]) -> Frequencies {
         let mut table = Frequencies::new(max_features);
         for document in documents {
-            table.add(1, document);
+            table.counter().add(document, Grams::NONE);
             table.settle();
         }
         table
@@ -564,7 +704,7 @@ mod tests {
         for knee in [16, 17, 31, 32, 100, 1000, u32::MAX / 2, u32::MAX] {
             let near = (0..32).flat_map(|bit| [knee.checked_shl(bit), 1u32.checked_shl(bit)]).flatten();
             for frequency in near.flat_map(|value| [value.saturating_sub(1), value, value.saturating_add(1)]) {
-                let expected = (frequency / knee).checked_ilog2().unwrap_or(0) as usize;
+                let expected = (frequency / knee).checked_ilog2().unwrap_or(0) as u8;
                 assert_eq!(doublings(frequency, knee), expected, "{frequency} of {knee}");
             }
         }
@@ -586,9 +726,9 @@ mod tests {
     #[test]
     fn the_sketch_never_says_too_little() {
         let corpus = corpus();
-        let (exact, sketch) = (fitted(1 << 20, &corpus), fitted(100, &corpus).freeze());
+        let (exact, sketch) = (fitted(1 << 20, &corpus), fitted(100, &corpus));
         for (key, count) in exact.entries() {
-            assert!(sketch.get(key) >= count);
+            assert!(sketch.get(key) >= count && exact.get(key) == count);
         }
     }
 

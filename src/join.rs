@@ -41,8 +41,10 @@ pub struct Job<'a> {
     pub cancel: &'a Cancel,
     /// At most this many pairs are kept.
     pub budget: usize,
-    /// About so many bytes for moving rows.
+    /// About so many bytes for moving rows, but for one in so many rows at least: each time is another pass over
+    /// all of them.
     pub scratch: usize,
+    pub share: usize,
     /// Distinct rows are kept aside for the later tables, unless all rows take more bytes than this.
     pub aside: usize,
     pub held: AtomicUsize,
@@ -50,7 +52,16 @@ pub struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub fn new(radius: u32, threads: usize, cancel: &'a Cancel) -> Job<'a> {
-        Job { radius, threads, cancel, budget: usize::MAX, scratch: 1 << 30, aside: 3 << 30, held: AtomicUsize::new(0) }
+        Job {
+            radius,
+            threads,
+            cancel,
+            budget: usize::MAX,
+            scratch: 1 << 30,
+            share: 2,
+            aside: 3 << 30,
+            held: AtomicUsize::new(0),
+        }
     }
 
     fn check(&self) -> Result<(), Stop> {
@@ -109,6 +120,7 @@ pub fn self_join<const W: usize>(rows: &[[u64; W]], plan: &Plan, job: &Job<'_>) 
         return Ok(Found { pairs: brute_self(&unique, job)?, repeated });
     }
     let tables = tables_of::<W>(plan);
+    job.cancel.expect((rows.len() * tables.len()) as u64);
     let mut found = Found { pairs: Vec::new(), repeated: Vec::new() };
     // Rows too many to be held twice, or with few equals, stay as they are: then every table meets
     // equal ones, and only crowded buckets are made distinct. Pairs may come up more than once; `numbered` tells.
@@ -189,6 +201,7 @@ fn cross_unique<const W: usize>(
     let tables = tables_of::<W>(plan);
     let (mut left_scratch, mut right_scratch) = (Scratch::default(), Scratch::default());
     let mut pairs = Vec::new();
+    job.cancel.expect(((left.len() + right.len()) * tables.len()) as u64);
     for family in Family::of(left.len() + right.len(), &tables, 0..tables.len()) {
         let left_pieces = spread(&chunks(&[left], job.threads), &family, &mut left_scratch, job)?;
         let right_pieces = spread(&chunks(&[right], job.threads), &family, &mut right_scratch, job)?;
@@ -198,6 +211,7 @@ fn cross_unique<const W: usize>(
             for (number, rest) in family.members() {
                 worker.stop =
                     worker.stop.take().or_else(|| worker.cross_part(&left, &right, &tables, number, rest, job).err());
+                job.cancel.advance(left.iter().chain(&right).map(|piece| piece.len() as u64).sum());
             }
         });
         for worker in workers {
@@ -242,6 +256,7 @@ fn brute_self<const W: usize>(unique: &[[u64; W]], job: &Job<'_>) -> Result<Vec<
     let planes = planes_of(unique);
     let planes = views::<W>(&planes);
     let total = unique.len();
+    job.cancel.expect((total as u64).pow(2) / 2);
     brute(total.div_ceil(ROWS), job, |task, hits, keep| {
         let rows = task * ROWS..((task + 1) * ROWS).min(total);
         pairs_within(&planes, rows.clone(), job.radius, hits);
@@ -251,6 +266,7 @@ fn brute_self<const W: usize>(unique: &[[u64; W]], job: &Job<'_>) -> Result<Vec<
             pairs_between(&planes, rows.clone(), &planes, columns, job.radius, hits);
             keep(hits, unique, unique)?;
         }
+        job.cancel.advance((rows.len() * (total - rows.start)) as u64);
         Ok(())
     })
 }
@@ -262,6 +278,7 @@ fn brute_cross<const W: usize>(
 ) -> Result<Vec<[[u64; W]; 2]>, Stop> {
     let (left_planes, right_planes) = (planes_of(left), planes_of(right));
     let (left_planes, right_planes) = (views::<W>(&left_planes), views::<W>(&right_planes));
+    job.cancel.expect(left.len() as u64);
     brute(left.len().div_ceil(ROWS), job, |task, hits, keep| {
         let rows = task * ROWS..((task + 1) * ROWS).min(left.len());
         for start in (0..right.len()).step_by(COLUMNS) {
@@ -269,6 +286,7 @@ fn brute_cross<const W: usize>(
             pairs_between(&left_planes, rows.clone(), &right_planes, columns, job.radius, hits);
             keep(hits, left, right)?;
         }
+        job.cancel.advance(rows.len() as u64);
         Ok(())
     })
 }
@@ -608,9 +626,9 @@ fn run_family<const W: usize>(
     let total: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     // Rows beyond the scratch budget are moved in several ranges of parts.
     let sizes: Vec<usize> = (0..family.parts).map(|part| counts.iter().map(|counts| counts[part]).sum()).collect();
-    // Half of them at least, unless they are very many: each range is another pass over the input.
-    let half = (total / 2).min((4 << 30) / size_of::<[u64; W]>());
-    let limit = (job.scratch / size_of::<[u64; W]>()).max(half).max(1);
+    // The least share of them, unless they are very many: each range is another pass over the input.
+    let least = (total / job.share).min((4 << 30) / size_of::<[u64; W]>());
+    let limit = (job.scratch / size_of::<[u64; W]>()).max(least).max(1);
     let mut first = 0;
     while first < family.parts {
         let (mut last, mut held) = (first, 0);
@@ -871,6 +889,7 @@ impl<const W: usize> Worker<W> {
         repeated.dedup();
         self.repeated.append(&mut repeated);
         job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+        job.cancel.advance(pieces.iter().map(|piece| piece.len() as u64).sum());
         job.check()
     }
 

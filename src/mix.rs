@@ -28,6 +28,24 @@ pub fn finish(mut x: u64) -> u64 {
     x ^ x >> 31
 }
 
+/// What *finish* made this of.
+pub fn unfinish(mut x: u64) -> u64 {
+    x = (x ^ x >> 31 ^ x >> 62).wrapping_mul(const { inverse(SECOND) });
+    x = (x ^ x >> 27 ^ x >> 54).wrapping_mul(const { inverse(FIRST) });
+    x ^ x >> 30 ^ x >> 60
+}
+
+/// What an odd number must be multiplied with to give 1.
+const fn inverse(odd: u64) -> u64 {
+    let mut found = odd; // right in three bits, and in twice as many after each step
+    let mut right = 3;
+    while right < u64::BITS {
+        found = found.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(found)));
+        right *= 2;
+    }
+    found
+}
+
 /// Word *j* of the digest whose word 0 is *hash*.
 #[inline(always)]
 pub fn word(hash: u64, j: usize) -> u64 {
@@ -129,6 +147,13 @@ pub fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_finished_is_found_again() {
+        for x in (0..64).map(|bit| 1 << bit).chain([0, u64::MAX, GAMMA]) {
+            assert_eq!(unfinish(finish(x)), x);
+        }
+    }
 
     #[test]
     fn windows_are_parts() {

@@ -1,7 +1,5 @@
 //! Orders of documents, one document of each text, and the commonest fingerprint, in few bytes a document.
 
-use std::cmp::Ordering;
-
 /// What items are ordered by: a number for each.
 pub struct Key<'a> {
     pub numbers: &'a [u32],
@@ -20,19 +18,19 @@ impl Key<'_> {
 /// or without it the rows themselves.
 pub fn order<'a>(rows: Option<&[i32]>, count: usize, keys: &[Key<'_>], name: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
     let row = |at: usize| rows.map_or(at, |rows| rows[at] as usize);
-    // The first key stands beside its item: most comparisons need no more.
+    // The first key stands before its item: most comparisons need no more.
     let first = |at: usize| keys.first().map_or(0, |key| key.of(row(at)));
-    let mut items: Vec<u64> = (0..count).map(|at| beside(first(at), at)).collect();
+    let mut items: Vec<[u32; 2]> = (0..count).map(|at| [first(at), at as u32]).collect();
     items.sort_unstable_by(|one, other| {
-        one.cmp_upper(other).then_with(|| {
-            let (one, other) = (item(*one), item(*other));
+        one[0].cmp(&other[0]).then_with(|| {
+            let (one, other) = (one[1] as usize, other[1] as usize);
             let (left, right) = (row(one), row(other));
             let unequal = keys.iter().skip(1).map(|key| key.of(left).cmp(&key.of(right))).find(|found| found.is_ne());
             unequal.unwrap_or_else(|| name(left).cmp(name(right)).then(one.cmp(&other)))
         })
     });
-    // Where they stood takes twice their room.
-    let mut found: Vec<u32> = items.into_iter().map(|packed| packed as u32).collect();
+    // They stay where they stood, as both have the same alignment, and that takes twice their room.
+    let mut found: Vec<u32> = items.into_iter().map(|[_, item]| item).collect();
     found.shrink_to_fit();
     found
 }
@@ -50,14 +48,14 @@ pub struct Texts {
 /// Of documents with the same 128 bits of content and the same code, the first in *order* stands for all.
 /// A content of 0 is none.
 pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -> Texts {
-    let row = |packed: u64| order[item(packed)] as usize;
+    let row = |[_, place]: [u32; 2]| order[place as usize] as usize;
     let text = |row: usize| (content[row], codes.map_or(0, |codes| codes[row]));
-    let mut items: Vec<u64> = (0..order.len())
+    let mut items: Vec<[u32; 2]> = (0..order.len())
         .filter(|place| content[order[*place] as usize] != [0, 0])
-        .map(|place| beside((content[order[place] as usize][0] >> 32) as u32, place))
+        .map(|place| [(content[order[place] as usize][0] >> 32) as u32, place as u32])
         .collect();
     items.sort_unstable_by(|one, other| {
-        one.cmp_upper(other).then_with(|| text(row(*one)).cmp(&text(row(*other)))).then(one.cmp(other))
+        one[0].cmp(&other[0]).then_with(|| text(row(*one)).cmp(&text(row(*other)))).then(one.cmp(other))
     });
     // First by the document that stands for each, then by the number of that one.
     let mut of_document = vec![-1i32; content.len()];
@@ -115,25 +113,6 @@ pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Vec<u32> {
 }
 
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// An item of 32 bits, with 32 bits of its key above it.
-fn beside(key: u32, item: usize) -> u64 {
-    u64::from(key) << 32 | item as u64
-}
-
-fn item(packed: u64) -> usize {
-    packed as u32 as usize
-}
-
-trait Upper {
-    fn cmp_upper(&self, other: &Self) -> Ordering;
-}
-
-impl Upper for u64 {
-    fn cmp_upper(&self, other: &u64) -> Ordering {
-        (self >> 32).cmp(&(other >> 32))
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,16 +2,21 @@
 //!
 //! Threads live only as long as the call: nothing is left behind that a fork could break.
 
-use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 
-use crate::cores::Cores;
+use crate::cores::{Cores, Thread};
 
-/// Set from outside to stop a long call; the kernels look at it between small pieces of work.
+/// What a long call and who waits for it tell each other. It is set from outside to stop the call, which
+/// looks at it between small pieces of work, and may say how many of those it has done.
 #[derive(Default)]
-pub struct Cancel(AtomicBool);
+pub struct Cancel {
+    set: AtomicBool,
+    done: AtomicU64,
+    total: AtomicU64,
+}
 
 /// The call was cancelled; its partial work is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +28,27 @@ impl Cancel {
     }
 
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.set.store(true, Ordering::Relaxed);
     }
 
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.set.load(Ordering::Relaxed)
+    }
+
+    /// So much more is to be done.
+    pub fn expect(&self, work: u64) {
+        self.total.fetch_add(work, Ordering::Relaxed);
+    }
+
+    /// So much more is done.
+    pub fn advance(&self, work: u64) {
+        self.done.fetch_add(work, Ordering::Relaxed);
+    }
+
+    /// The share of the work that is done, as far as it is known.
+    pub fn share(&self) -> f64 {
+        let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
+        if total == 0 { 0.0 } else { (done as f64 / total as f64).min(1.0) }
     }
 
     pub fn check(&self) -> Result<(), Cancelled> {
@@ -56,35 +77,29 @@ pub fn share<S: Send>(
     on_threads(threads.min(tasks), run)
 }
 
-thread_local! {
-    /// Whether this thread was made here. Where others run is not ours to say.
-    static OURS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Call *run* in a thread that was made for it.
-pub fn on_own_thread<T>(run: impl FnOnce() -> T) -> T {
-    OURS.set(true);
-    run()
-}
-
 /// Call *run* on *threads* threads, this one among them; what each returned. A system that has no
 /// more threads to give still gets the work done, with fewer.
 fn on_threads<S: Send>(threads: usize, run: impl Fn() -> S + Sync) -> Vec<S> {
     if threads <= 1 {
         return vec![run()];
     }
-    let mut cores = OURS.get().then(Cores::new);
+    let cores = Cores::own();
     std::thread::scope(|scope| {
-        let (run, all) = (&run, cores.as_ref().map(|cores| cores.all));
+        let run = &run;
         let start = |_| {
-            let leaves = cores.as_mut().is_some_and(Cores::stay);
+            let (here, is_here) = channel();
+            let (go, wait) = channel::<()>();
             let helper = std::thread::Builder::new().spawn_scoped(scope, move || {
-                all.iter().for_each(|all| all.allow());
-                on_own_thread(run)
+                let own = Thread::own();
+                let _ = here.send(own);
+                let _ = wait.recv(); // it is only dropped, which says enough
+                cores.allow(own);
+                run()
             });
-            if let Some(cores) = cores.as_ref().filter(|_| leaves) {
-                cores.leave();
+            if let Ok(thread) = is_here.recv() {
+                cores.send(thread);
             }
+            drop(go);
             helper.ok()
         };
         let helpers: Vec<_> = (1..threads).map_while(start).collect();

@@ -1,15 +1,17 @@
 //! A profile: what verification needs to know of one text, computed once and compared often.
 
+use crate::directory::Directory;
 use crate::features::spaces;
-use crate::frequencies::{Frozen, doublings};
+use crate::frequencies::{ALONE, Frozen, RARE, SHARED};
 use crate::mix;
+use crate::normalize::Text;
 use crate::recipe::{Recipe, Scratch};
 use crate::unicode::{CJK, Table};
 
 /// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
 const DISCOUNT: [u8; 24] = [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
 
-/// How much a feature of each class counts where common text counts little.
+/// How much a feature of each class counts where common text counts little; nothing where nobody shares it.
 const COMMON: [u8; 256] = {
     let mut weights = [0; 256];
     weights[RARE as usize] = 32;
@@ -21,46 +23,20 @@ const COMMON: [u8; 256] = {
     weights
 };
 
-/// Only few documents have it; from here on many do, one more for each doubling.
-const RARE: u8 = 0;
-const SHARED: u8 = 1;
+/// What is known of a feature beside its hash: its weight, then how common it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fact(u16);
 
-/// A feature in one word: 48 bits of its hash, then its weight, then how common it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(transparent)]
-pub struct Feature(u64);
-
-/// The bits of a feature that say which one it is.
-pub const KEY: u64 = !0xffff;
-
-impl Feature {
-    fn new(hash: u64, occurrences: u32, class: u8) -> Feature {
+impl Fact {
+    fn new(occurrences: u32, class: u8) -> Fact {
         let weight = u32::BITS - occurrences.leading_zeros();
-        Feature(hash & KEY | u64::from(weight) << 8 | u64::from(class))
-    }
-
-    #[inline(always)]
-    pub fn key(self) -> u64 {
-        self.0 >> 16
-    }
-
-    /// A feature of that hash, which occurs once.
-    #[cfg(test)]
-    pub fn test(hash: u64, class: u8) -> Feature {
-        Feature::new(hash, 1, class)
-    }
-
-    /// Features as they are.
-    #[cfg(target_arch = "x86_64")]
-    pub fn words(features: &[Feature]) -> &[u64] {
-        // SAFETY: a feature is a word and nothing else.
-        unsafe { std::slice::from_raw_parts(features.as_ptr().cast(), features.len()) }
+        Fact((weight << 8) as u16 | u16::from(class))
     }
 
     /// bit_length(occurrences).
     #[inline(always)]
     pub fn weight(self) -> u64 {
-        self.0 >> 8 & 0xff
+        u64::from(self.0 >> 8)
     }
 
     #[inline(always)]
@@ -82,9 +58,11 @@ impl Feature {
 
 #[derive(Default)]
 pub struct Profile {
-    /// In ascending order, each key once, without those that nobody else has.
-    pub features: Vec<Feature>,
-    /// How many there are with those.
+    /// The features, without those that nobody else has.
+    pub features: Directory,
+    /// What is known of each.
+    pub facts: Vec<Fact>,
+    /// How many features there are with those that nobody else has.
     pub all: u64,
     /// Squared lengths of the three vectors.
     pub plain: u64,
@@ -100,40 +78,38 @@ pub struct Profile {
 
 impl Profile {
     /// The profile of a text. *frequencies* count the features of every document that it is compared with.
-    pub fn of(text: &str, recipe: &Recipe, frequencies: Option<&Frozen>, bench: &mut Bench) -> Profile {
+    pub fn of<'t>(
+        text: impl Into<Text<'t>>,
+        recipe: &Recipe,
+        frequencies: Option<&Frozen>,
+        bench: &mut Bench,
+    ) -> Profile {
         let mut profile = Profile::default();
         let (normalized, counted) = recipe.counted(text, &mut bench.scratch);
         profile.read_tokens(normalized, &mut bench.edges);
-        profile.all = counted.len() as u64;
-        let (counts, features) = (&mut bench.counts, &mut bench.features);
-        counts.clear();
-        let knee = match frequencies {
-            Some(table) => {
-                table.counts(counted.iter().map(|feature| feature.hash), counts);
-                table.knee()
-            }
+        profile.all = counted.hashes.len() as u64;
+        let Bench { classes, hashes, facts, .. } = bench;
+        match frequencies {
+            Some(table) => table.classes(counted.hashes, counted.grams, classes),
             None => {
-                counts.resize(counted.len(), 2);
-                u32::MAX
+                classes.clear();
+                classes.resize(counted.hashes.len(), RARE);
             }
-        };
+        }
         // Whether others have a feature cannot be foretold, so no branch depends on it.
-        features.resize(counted.len().max(features.len()), Feature(0));
+        hashes.resize(counted.hashes.len().max(hashes.len()), 0);
+        facts.resize(hashes.len(), Fact::default());
         let mut shared = 0;
-        for (feature, count) in counted.iter().zip(counts.iter().copied()) {
-            let class = u8::from(count > knee) * (SHARED + doublings(count, knee).min(200) as u8);
-            let feature = Feature::new(feature.hash, feature.occurrences, class);
-            profile.plain += feature.weight() * feature.weight();
-            features[shared] = feature;
-            shared += usize::from(count > 1);
+        for ((hash, occurrences), class) in counted.hashes.iter().zip(counted.occurrences).zip(&*classes) {
+            let fact = Fact::new(*occurrences, *class);
+            let (square, common) = (fact.weight() * fact.weight(), fact.common_weight());
+            profile.plain += square;
+            profile.common += square * common * common;
+            profile.rare += square * u64::from(fact.is_rare());
+            (hashes[shared], facts[shared]) = (*hash, fact);
+            shared += usize::from(*class != ALONE);
         }
-        profile.features = sorted(&features[..shared], &mut bench.ends);
-        for feature in &profile.features {
-            let weight = feature.weight();
-            let common = weight * feature.common_weight();
-            profile.common += common * common;
-            profile.rare += weight * weight * u64::from(feature.is_rare());
-        }
+        (profile.features, profile.facts) = Directory::new(&hashes[..shared], &facts[..shared]);
         profile
     }
 
@@ -173,7 +149,8 @@ impl Profile {
     }
 
     pub fn bytes(&self) -> usize {
-        8 * (self.features.len() + self.tokens.len() + self.numbers.len() + self.joined.len()) + 128
+        let tokens = self.tokens.len() + self.numbers.len() + self.joined.len();
+        self.features.bytes() + 2 * self.facts.len() + 8 * tokens + 192
     }
 }
 
@@ -181,58 +158,11 @@ impl Profile {
 #[derive(Default)]
 pub struct Bench {
     scratch: Scratch,
-    counts: Vec<u32>,
-    features: Vec<Feature>,
-    ends: Vec<u32>,
+    classes: Vec<u8>,
+    hashes: Vec<u64>,
+    facts: Vec<Fact>,
     edges: Vec<u32>,
 }
-
-/// Features in ascending order. Their hashes are spread evenly: each is put where its first bits say, which is
-/// nearly where it belongs, and the few that are not in order move on.
-fn sorted(features: &[Feature], ends: &mut Vec<u32>) -> Vec<Feature> {
-    let bits = features.len().max(2).ilog2() + 1;
-    let part = |feature: Feature| (feature.0 >> (u64::BITS - bits)) as usize;
-    ends.clear();
-    ends.resize(1 << bits, 0);
-    for feature in features {
-        ends[part(*feature)] += 1;
-    }
-    let mut sum = 0;
-    for end in ends.iter_mut() {
-        sum += std::mem::replace(end, sum);
-    }
-    let mut found = vec![Feature(0); features.len()];
-    for feature in features {
-        let end = &mut ends[part(*feature)];
-        found[*end as usize] = *feature;
-        *end += 1;
-    }
-    let (mut moves, mut again) = (0, false);
-    for at in 1..found.len() {
-        let feature = found[at];
-        let mut place = at;
-        while place > 0 && found[place - 1] > feature {
-            found[place] = found[place - 1];
-            place -= 1;
-        }
-        found[place] = feature;
-        moves += at - place;
-        if moves > CROWDED * found.len() {
-            found.sort_unstable();
-            break;
-        }
-    }
-    for two in found.windows(2) {
-        again |= two[0].key() == two[1].key();
-    }
-    if again {
-        found.dedup_by_key(|feature| feature.key());
-    }
-    found
-}
-
-/// More moves than this for each feature, and they are not spread evenly.
-const CROWDED: usize = 4;
 
 /// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order; *edges* is
 /// room to work in.
@@ -300,17 +230,5 @@ mod tests {
         for (text, tokens) in [("One two, 3!", 3), ("one 漢字 two", 4), ("漢字", 2), ("é 12 34", 3)] {
             assert_eq!(Profile::of(text, &recipe, None, &mut bench).tokens.len(), tokens, "{text}");
         }
-    }
-
-    #[test]
-    fn features_are_sorted_wherever_they_crowd() {
-        for shift in [0, 30, 60] {
-            let features: Vec<_> = (0..500u64).map(|at| Feature(mix::finish(at) >> shift)).collect();
-            let mut expected = features.clone();
-            expected.sort_unstable();
-            expected.dedup_by_key(|feature| feature.key());
-            assert_eq!(sorted(&features, &mut Vec::new()), expected);
-        }
-        assert!(sorted(&[], &mut Vec::new()).is_empty());
     }
 }

@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::features::{Features, Parts};
-use crate::frequencies::Frozen;
+use crate::features::{Features, Parts, seed_of};
+use crate::frequencies::{Frozen, WEIGHTS};
+use crate::grams::{self, Grams};
 use crate::hash::Hash;
 use crate::normalize::{Normalization, Text};
+use crate::tally::Tally;
 use crate::votes::{self, BATCH};
 use crate::{md5, mix};
 
@@ -68,11 +70,13 @@ pub struct Scratch {
     sums: Vec<[u64; 64]>,
 }
 
-/// A feature of one text: its digest's first word and how often it occurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Counted {
-    pub hash: u64,
-    pub occurrences: u32,
+/// The different features of one text: the first words of their digests, and how often each occurs.
+#[derive(Clone, Copy)]
+pub struct Counted<'a> {
+    pub hashes: &'a [u64],
+    pub occurrences: &'a [u32],
+    /// What the last of them are.
+    pub grams: &'a [u32],
 }
 
 impl Recipe {
@@ -111,34 +115,35 @@ impl Recipe {
     }
 
     /// The normalised form of a text, with padding behind it, and its different features.
-    pub fn counted<'a, 't>(&self, text: impl Into<Text<'t>>, scratch: &'a mut Scratch) -> (&'a [u8], &'a [Counted]) {
+    pub fn counted<'a, 't>(&self, text: impl Into<Text<'t>>, scratch: &'a mut Scratch) -> (&'a [u8], Counted<'a>) {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
         let length = scratch.text.len();
         if self.cut(ascii, false, scratch) {
-            self.count_different(scratch);
+            self.count_others(scratch);
+            scratch.counts.count_grams(Grams::new(&scratch.text, scratch.parts.grams));
         }
         (&scratch.text[..length + mix::PADDING], scratch.counts.found())
     }
 
-    /// What identifies the normalised text, or None where there is no information in it. The
-    /// different features are left in the scratch, for `different`.
-    pub fn survey<'t>(&self, text: impl Into<Text<'t>>, scratch: &mut Scratch, features: bool) -> Option<u128> {
+    /// What identifies the normalised text, or None where there is no information in it; then the hashes of its
+    /// different features, if they are wanted, but for its grams.
+    pub fn survey<'a, 't>(
+        &self,
+        text: impl Into<Text<'t>>,
+        scratch: &'a mut Scratch,
+        features: bool,
+    ) -> (Option<u128>, &'a [u64], Grams<'a>) {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
         let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
-        if !self.cut(ascii, false, scratch) {
-            return None;
+        let informative = self.cut(ascii, false, scratch);
+        let mut grams = Grams::NONE;
+        if informative && features {
+            self.count_others(scratch);
+            grams = Grams::new(&scratch.text, scratch.parts.grams);
         }
-        if features {
-            self.count_different(scratch);
-        }
-        Some(content)
-    }
-
-    /// The hashes of the different features that `survey` left behind.
-    pub fn different<'a>(&self, scratch: &'a Scratch) -> impl Iterator<Item = u64> + 'a {
-        scratch.counts.found().iter().map(|feature| feature.hash)
+        (informative.then_some(content), scratch.counts.found().hashes, grams)
     }
 
     /// Every feature of a text: its kind, its text and its hash, in the order of the text.
@@ -209,6 +214,9 @@ impl Recipe {
     /// Cut the normalised text into parts, all of them *listed* or not; false where there are none.
     fn cut(&self, ascii: bool, listed: bool, scratch: &mut Scratch) -> bool {
         self.features.cut(&mut scratch.text, ascii, listed, &mut scratch.parts);
+        if self.normalization == Normalization::Text && self.hash == Hash::Mix && self.weights != Weights::Count {
+            scratch.parts.take_grams();
+        }
         scratch.parts.count() > 0
     }
 
@@ -282,9 +290,10 @@ impl Recipe {
     }
 
     /// Call *each* with the digests of all features, up to `BATCH` at a time: how many they are,
-    /// and their words, word 0 of all and `BATCH` further on word 1 of all.
+    /// and their words, word 0 of all and `BATCH` further on word 1 of all. Words that follow from word 0 are
+    /// left out: `mix::words` makes them.
     fn hashed(&self, text: &[u8], parts: &Parts, digests: &mut Digests, mut each: impl FnMut(usize, &[u64])) {
-        digests.words.resize(self.words() * BATCH, 0);
+        digests.words.resize(if self.hash == Hash::Mix { 1 } else { self.words() } * BATCH, 0);
         for (kind, range) in &parts.kinds {
             for at in range.clone().step_by(BATCH) {
                 let end = range.end.min(at + BATCH);
@@ -305,7 +314,6 @@ impl Recipe {
                 let count = BATCH.min(windows.count - at);
                 if self.hash == Hash::Mix {
                     mix::hash_windows(text, at, windows.width, seed_of(windows.kind), &mut digests.words[..count]);
-                    self.hash_on(count, digests);
                 } else {
                     let starts: [u32; BATCH] = std::array::from_fn(|row| (at + row) as u32);
                     let ends = starts.map(|start| start + windows.width as u32);
@@ -320,8 +328,7 @@ impl Recipe {
     fn hash_parts(&self, kind: u8, text: &[u8], starts: &[u32], ends: &[u32], digests: &mut Digests) {
         let count = starts.len();
         if self.hash == Hash::Mix {
-            mix::hash_parts(text, starts, ends, seed_of(kind), &mut digests.words[..count]);
-            return self.hash_on(count, digests);
+            return mix::hash_parts(text, starts, ends, seed_of(kind), &mut digests.words[..count]);
         }
         let size = self.hash.bits().unwrap_or(128);
         if self.hash == Hash::Md5 && kind == 0 {
@@ -345,14 +352,6 @@ impl Recipe {
                 }
                 digests.one = one;
             }
-        }
-    }
-
-    /// The words that follow from word 0 of the first *count* digests.
-    fn hash_on(&self, count: usize, digests: &mut Digests) {
-        let (first, further) = digests.words.split_at_mut(BATCH);
-        for (j, words) in further.chunks_exact_mut(BATCH).enumerate() {
-            mix::words(&first[..count], j + 1, &mut words[..count]);
         }
     }
 
@@ -396,8 +395,8 @@ impl Recipe {
         votes::decide_counts(ones, scratch.parts.count(), self.tie_gives_one, self.bits, out);
     }
 
-    /// Fill `scratch.counts` with the different features of the text that was cut.
-    fn count_different(&self, scratch: &mut Scratch) {
+    /// Fill `scratch.counts` with the different features of the text that was cut, but for its grams.
+    fn count_others(&self, scratch: &mut Scratch) {
         let words = self.words();
         let counts = &mut scratch.counts;
         counts.clear();
@@ -409,44 +408,45 @@ impl Recipe {
                 }
             }
         });
-        counts.count();
+        counts.count_others();
     }
 
     /// Every different feature votes with its weight.
     fn vote_different(&self, scratch: &mut Scratch, out: &mut [u64]) {
-        self.count_different(scratch);
+        self.count_others(scratch);
+        scratch.counts.count_grams(Grams::new(&scratch.text, scratch.parts.grams));
         let counts = &mut scratch.counts;
-        let found = &counts.found[..counts.different];
+        let (hashes, occurrences) = (&mut counts.hashes[..counts.different], &counts.occurrences[..counts.different]);
         let weights = &mut counts.weights;
         weights.clear();
-        let log = |feature: &Counted| u32::BITS - feature.occurrences.leading_zeros();
+        let log = |occurrences: &u32| u32::BITS - occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
             (Weights::LogDf, Some(frequencies)) => {
-                frequencies.weights(found.iter().map(|feature| feature.hash), weights);
-                for (weight, feature) in weights.iter_mut().zip(found) {
-                    *weight *= log(feature);
-                }
+                frequencies.classes(hashes, &counts.grams[..counts.different_grams], &mut counts.classes);
+                let both = counts.classes.iter().zip(occurrences);
+                weights.extend(both.map(|(class, occurrences)| WEIGHTS[usize::from(*class)] * log(occurrences)));
             }
-            (Weights::Set, _) => weights.resize(found.len(), 1),
-            _ => weights.extend(found.iter().map(log)),
+            (Weights::Set, _) => weights.resize(hashes.len(), 1),
+            _ => weights.extend(occurrences.iter().map(log)),
         }
+        let mut voting = hashes.len();
         if weights.iter().all(|weight| *weight == 0) {
             // Nothing that other documents share: it votes for itself.
             weights.clear();
-            weights.extend(found.iter().map(log));
+            weights.extend(occurrences.iter().map(log));
+        } else if self.hash == Hash::Mix {
+            voting = only_weighty(hashes, weights);
         }
         let words = self.words();
         scratch.sums.clear();
         scratch.sums.resize(words, [0; 64]);
         let sums = &mut scratch.sums;
-        let (mut hashes, mut further) = ([0u64; BATCH], [0u64; BATCH]);
-        for (batch, features) in found.chunks(BATCH).enumerate() {
+        let weights = &weights[..voting];
+        let mut further = [0u64; BATCH];
+        for (batch, hashes) in hashes[..voting].chunks(BATCH).enumerate() {
             let begin = batch * BATCH;
-            let weights = &weights[begin..begin + features.len()];
-            let (hashes, further) = (&mut hashes[..features.len()], &mut further[..features.len()]);
-            for (hash, feature) in hashes.iter_mut().zip(features) {
-                *hash = feature.hash;
-            }
+            let weights = &weights[begin..begin + hashes.len()];
+            let further = &mut further[..hashes.len()];
             for (j, sums) in sums.iter_mut().enumerate() {
                 if self.hash == Hash::Mix {
                     mix::words(hashes, j, further);
@@ -463,9 +463,15 @@ impl Recipe {
     }
 }
 
-/// Features of different kinds never share a hash by being the same string.
-fn seed_of(kind: u8) -> u64 {
-    mix::SECOND.wrapping_mul(u64::from(kind))
+/// Move the features that weigh something to the front, with their weights; how many they are.
+fn only_weighty(hashes: &mut [u64], weights: &mut [u32]) -> usize {
+    let mut count = 0;
+    for at in 0..hashes.len().min(weights.len()) {
+        let (hash, weight) = (hashes[at], weights[at]);
+        (hashes[count], weights[count]) = (hash, weight);
+        count += usize::from(weight != 0);
+    }
+    count
 }
 
 /// Digests of a batch of features, and what it takes to make them.
@@ -489,29 +495,25 @@ impl Digests {
     }
 }
 
-/// Counts the different features of one text.
-///
-/// Whether a feature is new cannot be foretold, so that a branch on it costs more than all else.
-/// There is none here:
-///
-/// ```text
-/// all features write their number into a table, at a place that their hash gives
-/// all look there: who finds a feature with its own hash adds to its count; the others wait
-/// those who waited do the same with other bits of their hashes
-/// ```
+/// The different features of one text.
 #[derive(Default)]
 struct Counts {
     /// The hashes of all features.
     all: Vec<u64>,
     /// Whole digests of all, where they do not follow from the hash.
     digests: Vec<u64>,
-    /// The different ones, and something behind them.
-    found: Vec<Counted>,
+    /// The different ones and how often each occurs, and something behind them.
+    hashes: Vec<u64>,
+    occurrences: Vec<u32>,
     different: usize,
+    /// The last ones that were found.
+    grams: Vec<u32>,
+    different_grams: usize,
     /// The first row in `all` of each one found, where digests are kept.
     rows: Vec<u32>,
+    classes: Vec<u8>,
     weights: Vec<u32>,
-    /// For texts of fewer than 2^16 features, so that it stays in the first cache; for others.
+    /// For texts of fewer than 2^16 features, and for others.
     short: Tally<u16>,
     long: Tally<u32>,
 }
@@ -520,146 +522,45 @@ impl Counts {
     fn clear(&mut self) {
         self.all.clear();
         self.digests.clear();
-        self.different = 0;
+        (self.different, self.different_grams) = (0, 0);
     }
 
-    fn found(&self) -> &[Counted] {
-        &self.found[..self.different]
-    }
-
-    /// Fill `found` and `rows`.
-    fn count(&mut self) {
-        let total = self.all.len();
-        if self.found.len() < total {
-            self.found.resize(total, Counted { hash: 0, occurrences: 0 });
+    fn found(&self) -> Counted<'_> {
+        Counted {
+            hashes: &self.hashes[..self.different],
+            occurrences: &self.occurrences[..self.different],
+            grams: &self.grams[..self.different_grams],
         }
+    }
+
+    /// Fill `hashes`, `occurrences` and `rows`.
+    fn count_others(&mut self) {
         self.rows.clear();
-        if !self.digests.is_empty() {
-            self.rows.resize(total, 0);
-        }
-        let (all, found, rows) = (&self.all[..], &mut self.found[..], &mut self.rows[..]);
-        self.different = match total {
-            0..=0xffff => self.short.count(all, found, rows),
-            _ => self.long.count(all, found, rows),
+        let (hashes, occurrences) = (&mut self.hashes, &mut self.occurrences);
+        self.different = match self.all.len() {
+            0..=SHORT => self.short.count(&self.all[..], hashes, occurrences, 0),
+            _ => self.long.count(&self.all[..], hashes, occurrences, 0),
         };
-    }
-}
-
-/// A number below that of the features of a text.
-trait Row: Copy + Default {
-    fn number(self) -> usize;
-    fn of(number: usize) -> Self;
-}
-
-impl Row for u16 {
-    fn number(self) -> usize {
-        usize::from(self)
-    }
-    fn of(number: usize) -> u16 {
-        number as u16
-    }
-}
-
-impl Row for u32 {
-    fn number(self) -> usize {
-        self as usize
-    }
-    fn of(number: usize) -> u32 {
-        number as u32
-    }
-}
-
-#[derive(Default)]
-struct Tally<R> {
-    table: Vec<R>,
-    tallies: Vec<R>,
-    waiting: Vec<R>,
-}
-
-impl<R: Row> Tally<R> {
-    /// Write the different ones of *all* to *found* (and their first rows to *rows*, unless that
-    /// is empty); how many they are.
-    fn count(&mut self, all: &[u64], found: &mut [Counted], rows: &mut [u32]) -> usize {
-        let total = all.len();
-        let mask = (total * 2).next_power_of_two().max(16) - 1;
-        if self.table.len() <= mask {
-            self.table.resize(mask + 1, R::default());
-        }
-        if self.waiting.len() < total {
-            self.waiting.resize(total, R::default());
-        }
-        self.tallies.clear();
-        self.tallies.resize(total, R::default());
-        let (table, tallies, waiting) = (&mut self.table[..=mask], &mut self.tallies[..], &mut self.waiting[..]);
-        // The first round is for all, and needs no list of them.
-        for (row, hash) in all.iter().enumerate().rev() {
-            table[*hash as usize & mask] = R::of(row);
-        }
-        let mut left = 0;
-        for (row, hash) in all.iter().enumerate() {
-            let first = table[*hash as usize & mask].number();
-            let same = all[first] == *hash;
-            tallies[first] = R::of(tallies[first].number() + usize::from(same));
-            waiting[left] = R::of(row);
-            left += usize::from(!same);
-        }
-        let mut round = 1;
-        while left > 0 {
-            let place = |hash: u64| mix::word(hash, round) as usize & mask;
-            for row in waiting[..left].iter().rev() {
-                table[place(all[row.number()])] = *row;
-            }
-            let waited = left;
-            left = 0;
-            for at in 0..waited {
-                let row = waiting[at];
-                let hash = all[row.number()];
-                let first = table[place(hash)].number();
-                let same = all[first] == hash;
-                tallies[first] = R::of(tallies[first].number() + usize::from(same));
-                waiting[left] = row;
-                left += usize::from(!same);
-            }
-            round += 1;
-        }
-        let mut different = 0;
-        for (hash, tally) in all.iter().zip(tallies.iter()) {
-            found[different] = Counted { hash: *hash, occurrences: tally.number() as u32 };
-            different += usize::from(tally.number() != 0);
-        }
-        if !rows.is_empty() {
-            let mut different = 0;
-            for (row, tally) in tallies.iter().enumerate() {
-                rows[different] = row as u32;
-                different += usize::from(tally.number() != 0);
+        if !self.digests.is_empty() {
+            match self.all.len() {
+                0..=SHORT => self.rows.extend(self.short.rows()),
+                _ => self.rows.extend(self.long.rows()),
             }
         }
-        different
+    }
+
+    /// Find the different ones of *grams*, too.
+    fn count_grams(&mut self, grams: Grams<'_>) {
+        let (found, occurrences, known) = (&mut self.grams, &mut self.occurrences, self.different);
+        self.different_grams = match grams.len() {
+            0..=SHORT => self.short.count(grams, found, occurrences, known),
+            _ => self.long.count(grams, found, occurrences, known),
+        };
+        self.different += self.different_grams;
+        self.hashes.resize(self.hashes.len().max(self.different), 0);
+        grams::hashes(&self.grams[..self.different_grams], &mut self.hashes[known..self.different]);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn different_features_are_found_once_with_their_number() {
-        for (total, kinds) in [(0, 1), (1, 1), (100, 7), (1000, 1000), (70_000, 300), (70_000, 50_000)] {
-            let mut counts = Counts::default();
-            let mut expected = std::collections::BTreeMap::new();
-            for row in 0..total {
-                // Low bits alike, so that many meet in one place.
-                let hash = mix::finish(row % kinds) << 9;
-                counts.all.push(hash);
-                counts.digests.push(hash);
-                expected.entry(hash).or_insert((row as u32, 0)).1 += 1;
-            }
-            counts.count();
-            let rows = counts.rows.iter();
-            let mut found: Vec<_> =
-                counts.found().iter().zip(rows).map(|(f, row)| (f.hash, (*row, f.occurrences))).collect();
-            found.sort_unstable();
-            assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
-        }
-    }
-}
+/// Lists of up to so many have numbers of 16 bits.
+const SHORT: usize = 0xffff;

@@ -27,8 +27,8 @@ impl TextStore {
         self.offsets.len() - 1
     }
 
-    pub fn push(&mut self, text: &str) -> io::Result<()> {
-        self.memory.extend_from_slice(text.as_bytes());
+    pub fn push(&mut self, text: &[u8]) -> io::Result<()> {
+        self.memory.extend_from_slice(text);
         self.offsets.push(self.written + self.memory.len() as u64);
         if self.memory.len() > self.limit / 2 {
             self.write()?;
@@ -71,17 +71,17 @@ impl TextStore {
         (self.offsets[number + 1] - self.offsets[number]) as usize
     }
 
-    /// The text with that number, after `finish`.
-    pub fn get(&self, number: usize) -> io::Result<String> {
-        let (start, end) = (self.offsets[number], self.offsets[number + 1]);
-        let mut bytes = vec![0; (end - start) as usize];
+    /// Fill *out* with the text that has that number, after `finish`.
+    pub fn read(&self, number: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        let (start, length) = (self.offsets[number], self.length(number));
+        out.resize(length, 0);
         if start >= self.written {
             let from = (start - self.written) as usize;
-            bytes.copy_from_slice(&self.memory[from..from + (end - start) as usize]);
+            out.copy_from_slice(&self.memory[from..from + length]);
         } else if let Some(file) = &self.file {
-            read_at(file, &mut bytes, start)?;
+            read_at(file, out, start)?;
         }
-        String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        Ok(())
     }
 }
 
@@ -113,11 +113,13 @@ mod tests {
         let mut store = TextStore::new(path.clone(), 10);
         let texts = ["short", "", "a longer one", "x", "漢字"];
         for text in texts {
-            store.push(text).unwrap();
+            store.push(text.as_bytes()).unwrap();
         }
         store.finish().unwrap();
+        let mut read = Vec::new();
         for (number, text) in texts.iter().enumerate() {
-            assert_eq!(store.get(number).unwrap(), *text);
+            store.read(number, &mut read).unwrap();
+            assert_eq!(read, text.as_bytes());
         }
         assert_eq!(store.len(), 5);
         std::fs::remove_file(path).unwrap();

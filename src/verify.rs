@@ -3,11 +3,8 @@
 //! Everything is integers: similarities are in ten-thousandths, rounded down. What decides
 //! and why is told in docs/quality.md; each verdict has a reason that a user understands.
 
-#[cfg(target_arch = "x86_64")]
-use crate::avx512::Avx512;
-#[cfg(target_arch = "x86_64")]
-use crate::profile::KEY;
-use crate::profile::{Feature, Profile};
+use crate::directory::Directory;
+use crate::profile::Profile;
 
 /// A similarity of 1.
 pub const WHOLE: u64 = 10_000;
@@ -37,7 +34,8 @@ pub struct Measures {
 
 pub fn measure(left: &Profile, right: &Profile) -> Measures {
     let (mut plain, mut common, mut rare, mut shared) = (0, 0, 0, 0);
-    for_each_shared(&left.features, &right.features, |one, other| {
+    right.features.for_each(left.features.hashes(), |at, other| {
+        let (one, other) = (left.facts[at], right.facts[other]);
         let product = one.weight() * other.weight();
         let weight = one.common_weight();
         plain += product;
@@ -51,54 +49,6 @@ pub fn measure(left: &Profile, right: &Profile) -> Measures {
         rare: cosine(rare, left.rare, right.rare),
         shared,
     }
-}
-
-/// Call *found* with the features of both, in order.
-#[inline(always)]
-fn for_each_shared(left: &[Feature], right: &[Feature], mut found: impl FnMut(Feature, Feature)) {
-    for_each_equal(left, right, |at, other| found(left[at], right[other]));
-}
-
-/// Matches that are passed on at a time.
-pub const MATCHES: usize = 64;
-
-/// Call *found* with the places of equal keys in two lists.
-#[inline(always)]
-fn for_each_equal(left: &[Feature], right: &[Feature], mut found: impl FnMut(usize, usize)) {
-    let mut matches = [(0, 0); MATCHES];
-    let (mut begin, mut from) = (0, 0);
-    for part in left.chunks(MATCHES) {
-        let count;
-        (count, from) = equal(part, right, from, &mut matches);
-        for (at, other) in &matches[..count] {
-            found(begin + *at as usize, *other as usize);
-        }
-        begin += part.len();
-    }
-}
-
-/// Write the places of equal keys of *left* and of *right*, from *other* on: how many there are, and from where on
-/// those of what comes behind *left* are.
-#[inline]
-fn equal(left: &[Feature], right: &[Feature], other: usize, out: &mut [(u32, u32); MATCHES]) -> (usize, usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force() {
-        return cpu.equal(Feature::words(left), Feature::words(right), other, KEY, out);
-    }
-    merge(left, right, other, out)
-}
-
-/// One merge of two sorted lists. Whether two keys are equal cannot be foretold, so no branch depends on it.
-fn merge(left: &[Feature], right: &[Feature], mut other: usize, out: &mut [(u32, u32); MATCHES]) -> (usize, usize) {
-    let (mut at, mut count) = (0, 0);
-    while at < left.len() && other < right.len() {
-        let (one, two) = (left[at].key(), right[other].key());
-        out[count] = (at as u32, other as u32);
-        count += usize::from(one == two);
-        at += usize::from(one <= two);
-        other += usize::from(two <= one);
-    }
-    (count, other)
 }
 
 /// The settings of the rule; similarities and shares in ten-thousandths.
@@ -335,7 +285,7 @@ fn other_numbers(left: &Profile, right: &Profile) -> u64 {
 /// What a pair shares, and what is in dispute between it and its neighbours.
 struct Dispute {
     /// The features of both.
-    shared: Vec<Feature>,
+    shared: Vec<u64>,
     /// Features that only one of the two has: the smaller side.
     differing: u64,
     /// Those of them that other documents have.
@@ -345,9 +295,10 @@ struct Dispute {
 impl Dispute {
     fn of(left: &Profile, right: &Profile, measures: &Measures) -> Dispute {
         let mut shared = Vec::with_capacity(measures.shared as usize);
-        for_each_shared(&left.features, &right.features, |one, _| shared.push(one));
+        let own = left.features.hashes();
+        right.features.for_each(own, |at, _| shared.push(own[at]));
         let differing = left.all.min(right.all) - shared.len() as u64;
-        let leftover = left.features.len().min(right.features.len()) as u64 - shared.len() as u64;
+        let leftover = own.len().min(right.features.hashes().len()) as u64 - shared.len() as u64;
         Dispute { shared, differing, leftover }
     }
 
@@ -363,12 +314,10 @@ impl Dispute {
 
     fn is_sibling(&self, left: &Profile, right: &Profile, rival: &Profile) -> bool {
         let differs = |side: &Profile| {
-            let mut both = 0;
-            for_each_shared(&side.features, &rival.features, |_, _| both += 1);
-            let apart = side.all.min(rival.all) - both;
+            let apart = side.all.min(rival.all) - rival.features.count(side.features.hashes());
             apart * 4 >= self.differing * 3
         };
-        lacks_fewer(&self.shared, &rival.features, self.differing.div_ceil(4)) && differs(left) && differs(right)
+        rival.features.lacks_fewer(&self.shared, self.differing.div_ceil(4)) && differs(left) && differs(right)
     }
 
     /// Whether at least *share* of what is in dispute is the pair's own: of what both have, what few groups
@@ -383,34 +332,22 @@ impl Dispute {
 /// Features that only one of the two has, and few groups of rivals: the smaller side. What more of them
 /// have is their frame; that one of the two lacks a piece of it tells of an edit, not of other content.
 fn lone(left: &Profile, right: &Profile, groups: &[&Profile]) -> u64 {
-    let few = |own: &[Feature], other: &[Feature]| {
-        let mut both = vec![false; own.len()];
-        for_each_equal(own, other, |at, _| both[at] = true);
-        let only = own.iter().zip(both).filter(|(_, both)| !both).map(|(feature, _)| *feature);
+    let few = |own: &Directory, other: &Directory| {
+        let mut both = vec![false; own.hashes().len()];
+        other.for_each(own.hashes(), |at, _| both[at] = true);
+        let only = own.hashes().iter().zip(both).filter(|(_, both)| !both).map(|(hash, _)| *hash);
         held_by_few(&only.collect::<Vec<_>>(), groups)
     };
     few(&left.features, &right.features).min(few(&right.features, &left.features))
 }
 
 /// How many of the *features* fewer than two of the *groups* hold.
-fn held_by_few(features: &[Feature], groups: &[&Profile]) -> u64 {
+fn held_by_few(features: &[u64], groups: &[&Profile]) -> u64 {
     let mut holders = vec![0u8; features.len()];
     for group in groups {
-        for_each_equal(features, &group.features, |at, _| holders[at] = holders[at].saturating_add(1));
+        group.features.for_each(features, |at, _| holders[at] = holders[at].saturating_add(1));
     }
     holders.iter().filter(|holders| **holders < 2).count() as u64
-}
-
-/// Whether *features* lack fewer than *limit* of the *wanted*.
-fn lacks_fewer(wanted: &[Feature], features: &[Feature], limit: u64) -> bool {
-    let (mut at, mut other, mut lacking) = (0, 0, 0);
-    while at < wanted.len() && other < features.len() && lacking < limit {
-        let (one, two) = (wanted[at].key(), features[other].key());
-        lacking += u64::from(one < two);
-        at += usize::from(one <= two);
-        other += usize::from(two <= one);
-    }
-    lacking + (wanted.len() - at) as u64 * u64::from(other == features.len()) < limit
 }
 
 /// Hashes that were met, in an open table that is at most half full. 0 marks a free place: it is never held.
@@ -473,42 +410,12 @@ impl Gaps {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mix;
 
     #[test]
     fn a_cosine_is_rounded_down() {
         assert_eq!(cosine(1, 1, 1), 10_000);
         assert_eq!(cosine(1, 2, 1), 7071);
         assert_eq!(cosine(0, 0, 1), 0);
-    }
-
-    #[test]
-    fn equal_keys_are_found_as_in_a_set() {
-        let list = |seed: u64, count: u64, kinds: u64| {
-            let keys = (0..count).map(|at| mix::finish(seed ^ at << 32) % kinds);
-            let keys: std::collections::BTreeSet<u64> = keys.collect();
-            keys.into_iter().map(|key| Feature::test(key << 20, seed as u8)).collect::<Vec<_>>()
-        };
-        for (one, two, kinds) in [(0, 5, 9), (5, 0, 9), (7, 9, 20), (64, 64, 90), (200, 3, 250), (3, 300, 400)] {
-            for seed in 0..20 {
-                let (left, right) = (list(seed, one, kinds), list(seed + 100, two, kinds));
-                let held = |feature: &Feature| right.iter().position(|other| other.key() == feature.key());
-                let places = left.iter().enumerate().filter_map(|(at, feature)| Some((at, held(feature)?)));
-                let expected: Vec<_> = places.collect();
-                let mut found = Vec::new();
-                for_each_equal(&left, &right, |at, other| found.push((at, other)));
-                assert_eq!(found, expected);
-                let (mut out, mut merged, mut from) = ([(0, 0); MATCHES], Vec::new(), 0);
-                for (part, features) in left.chunks(MATCHES).enumerate() {
-                    let count;
-                    (count, from) = merge(features, &right, from, &mut out);
-                    let places =
-                        out[..count].iter().map(|(at, other)| (part * MATCHES + *at as usize, *other as usize));
-                    merged.extend(places);
-                }
-                assert_eq!(merged, expected);
-            }
-        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ from neardup.sources.files import File
 from neardup.sources.limits import Limits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
 from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, checked_text, fields_of
-from neardup.sources.streams import ahead
+from neardup.sources.streams import worked_ahead
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
@@ -37,7 +37,17 @@ class _Fault(str):
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     """The documents of *file*; a record that is none goes to *bad*."""
     ids = Ids(file.id, request)
-    with file.chunks(request.limits) as chunks, closing(ahead(_looked_at(chunks, request))) as looked_at:
+
+    def look(block: Block | LongLine) -> Any:
+        """The records that the core finds in a block, if it has no doubt."""
+        if isinstance(block, LongLine) or request.fields:
+            return None
+        return _native.read_jsonl(block.data, request.text_field, request.id_name)
+
+    with (
+        file.chunks(request.limits) as chunks,
+        closing(worked_ahead(blocks(chunks, limits=request.limits), look)) as looked_at,
+    ):
         for block, found in looked_at:
             if isinstance(block, LongLine):
                 bad(too_long(file.name, block, request.limits))
@@ -45,15 +55,6 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
                 batch := _documents(block, file, request, ids, bad)
             ):
                 yield batch
-
-
-def _looked_at(chunks: Iterator[bytes], request: Request) -> Iterator[tuple[Block | LongLine, Any]]:
-    """All blocks, each with the records that the core finds in it, if it has no doubt."""
-    for block in blocks(chunks, limits=request.limits):
-        if isinstance(block, LongLine) or request.fields:
-            yield block, None
-        else:
-            yield block, _native.read_jsonl(block.data, request.text_field, request.id_name)
 
 
 def too_long(name: str, line: LongLine, limits: Limits) -> Bad:

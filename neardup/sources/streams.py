@@ -11,6 +11,8 @@ import hashlib
 import lzma
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from io import SEEK_END, SEEK_SET, RawIOBase
 from queue import Full, Queue
 from threading import Event, Lock, Thread
@@ -30,10 +32,12 @@ MAGIC: Final = {
     b"\xfd7zXZ\x00": "xz",
     b"BZh": "bz2",
 }
+WORKERS: Final = 2  # threads that look at pieces before they are asked for
 SUFFIXES: Final = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bz2"}
 
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Broken(RefusedInput):
@@ -213,6 +217,18 @@ def ahead(pieces: Iterator[T]) -> Generator[T, None, None]:
     finally:
         stopped.set()
         thread.join(timeout=0.2)  # longer only if it waits for a pipe; then it is left to its wait
+
+
+def worked_ahead(
+    pieces: Iterator[T], work: Callable[[T], U], workers: int = WORKERS
+) -> Generator[tuple[T, U], None, None]:
+    """All pieces, each with what *work* makes of it: other threads do that while the last ones are used."""
+    with (
+        ThreadPoolExecutor(workers) as pool,
+        closing(ahead((piece, pool.submit(work, piece)) for piece in pieces)) as begun,
+    ):
+        for piece, made in begun:
+            yield piece, made.result()
 
 
 def _measured(pieces: Iterator[bytes], feed: Feed, limits: Limits) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::interrupt::interruptible;
+use super::interrupt::watched;
 use super::{InvalidValue, LimitReached};
 use crate::cluster::{self, Stars};
 use crate::index_file::MOST_WORDS;
@@ -68,7 +68,17 @@ pub fn answered<T: Send>(
     long: bool,
     work: impl FnOnce(&Cancel) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
-    interruptible(py, long, work)?.map_err(|failure| match failure {
+    answered_aloud(py, long, None, work)
+}
+
+/// The same; *tell* is called now and then with the share of the work that is done.
+fn answered_aloud<T: Send>(
+    py: Python<'_>,
+    long: bool,
+    tell: Option<&Py<PyAny>>,
+    work: impl FnOnce(&Cancel) -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    watched(py, long, tell, work)?.map_err(|failure| match failure {
         Failure::Stopped => PyRuntimeError::new_err("stopped"),
         Failure::TooMany(count) => LimitReached::new_err(format!(
             "the answer has {count} pairs or more; use join_batches to stream them, or groups"
@@ -169,7 +179,9 @@ impl Ask {
         let plan = self.plan(rows, None);
         let mut job = Job::new(self.radius, self.threads, cancel);
         job.budget = MAX_PAIRS as usize;
-        job.scratch = self.memory.unwrap_or(job.scratch);
+        if let Some(memory) = self.memory {
+            (job.scratch, job.share) = (memory, 4);
+        }
         let found = self_join(rows, &plan, &job)?;
         let (values, pairs) = numbered(&found.pairs, &found.repeated);
         drop(found);
@@ -255,7 +267,7 @@ type GroupArrays<'py> = (
 const QUICK: usize = 30_000;
 
 #[pyfunction]
-#[pyo3(signature = (words, valid, other, other_valid, bits, radius, recall, threads, plan, memory))]
+#[pyo3(signature = (words, valid, other, other_valid, bits, radius, recall, threads, plan, memory, tell))]
 #[allow(clippy::too_many_arguments)]
 fn join<'py>(
     py: Python<'py>,
@@ -269,6 +281,7 @@ fn join<'py>(
     threads: Option<usize>,
     plan: Option<&str>,
     memory: Option<usize>,
+    tell: Option<Py<PyAny>>,
 ) -> PyResult<PairArrays<'py>> {
     let width = words.shape()[1];
     let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
@@ -278,7 +291,7 @@ fn join<'py>(
         Some(other) => Some((other.as_slice()?, other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?)),
     };
     let long = left.0.len() + right.map_or(0, |right| right.0.len()) > QUICK;
-    let pairs = answered(py, long, |cancel| {
+    let pairs = answered_aloud(py, long, tell.as_ref(), |cancel| {
         with_words!(width, W => match right {
             None => ask.self_join::<W>(left.0, left.1, cancel),
             Some(right) => ask.cross_join::<W>(left, right, cancel),

@@ -8,13 +8,23 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::LimitReached;
-use crate::parallel::{Cancel, on_own_thread};
+use crate::parallel::Cancel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Do *work* with the interpreter released. *long* work goes on in a second thread, while this
 /// one looks for signals; when one raises, *work* is told, and ends.
 pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
+    watched(py, long, None, work)
+}
+
+/// The same; *tell* is called now and then with the share of long work that is done.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    long: bool,
+    tell: Option<&Py<PyAny>>,
+    work: impl FnOnce(&Cancel) -> T + Send,
+) -> PyResult<T> {
     let cancel = Cancel::new();
     let guarded = |cancel: &Cancel| {
         catch_unwind(AssertUnwindSafe(|| work(cancel)))
@@ -30,13 +40,17 @@ pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Can
             let worker = std::thread::Builder::new()
                 .spawn_scoped(scope, move || {
                     let _done = done; // dropped, and so heard, when the work ends
-                    on_own_thread(|| guarded(cancel))
+                    guarded(cancel)
                 })
                 .map_err(|error| LimitReached::new_err(format!("the system gives no thread: {error}")))?;
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
+                let look = |py: Python<'_>| {
+                    py.check_signals()?;
+                    tell.map_or(Ok(()), |tell| tell.call1(py, (cancel.share(),)).map(drop))
+                };
                 if raised.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
+                    && let Err(error) = Python::attach(look)
                 {
                     cancel.set();
                     raised = Some(error);

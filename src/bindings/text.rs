@@ -1,7 +1,7 @@
 //! Texts to fingerprints, and the frequencies that weigh them.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -13,14 +13,14 @@ use super::texts::{ArrowChunk, Texts, strings, text_of};
 use crate::features::Features;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
-use crate::normalize::Normalization;
+use crate::normalize::{self, Normalization};
 use crate::parallel;
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
 
 /// Above this many bytes of text a call looks for Ctrl-C.
 pub(super) const LONG: usize = 1 << 20;
 /// Bytes of text that a thread takes at a time.
-const PIECE: usize = 1 << 18;
+const PIECE: usize = 1 << 16;
 /// Up to this many bytes of text the interpreter is not let go: it takes well below a millisecond.
 const SHORT: usize = 1 << 14;
 
@@ -48,6 +48,7 @@ impl NativeRecipe {
     #[pyo3(signature = (*, normalize, features, weights, hash, key, bits, digest_slice, bit_order, tie, empty, frequencies))]
     #[expect(clippy::too_many_arguments, reason = "one for each fact of a scheme, by name")]
     fn new(
+        py: Python<'_>,
         normalize: &str,
         features: &str,
         weights: &str,
@@ -81,7 +82,7 @@ impl NativeRecipe {
                 "feature" => Empty::Feature,
                 other => return Err(unknown("empty rule", other)),
             },
-            frequencies: frequencies.map(|table| table.frozen()),
+            frequencies: frequencies.map(|table| table.frozen(py)),
         }))
     }
 
@@ -161,9 +162,9 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let mut into = writable(into)?;
+        let into = countable(into)?;
         let own = strings(texts)?;
-        self.count(py, Texts::from_list(&own)?, &mut into, threads)
+        self.count(py, Texts::from_list(&own)?, &into, threads)
     }
 
     /// The caller keeps the Arrow array alive during the call.
@@ -174,11 +175,11 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let mut into = writable(into)?;
+        let into = countable(into)?;
         chunk.check()?;
         // SAFETY: as in `fingerprints_of_arrow`.
         let texts = unsafe { Texts::from_arrow(&chunk) }?;
-        self.count(py, texts, &mut into, threads)
+        self.count(py, texts, &into, threads)
     }
 }
 
@@ -211,54 +212,79 @@ impl NativeRecipe {
         &self,
         py: Python<'_>,
         texts: Texts<'_>,
-        into: &mut NativeFrequencies,
+        into: &NativeFrequencies,
         threads: Option<usize>,
     ) -> PyResult<()> {
         let recipe = &self.0;
-        let table = &mut into.table;
-        into.frozen = Default::default();
         let piece = piece_of(&texts);
-        interruptible(py, texts.bytes > LONG, |cancel| {
-            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
-            let counted = &*table;
-            parallel::drain(
-                texts.items.chunks(piece),
-                threads,
-                cancel,
-                || (Scratch::default(), Vec::new()),
-                |(scratch, hashes), texts| {
-                    hashes.clear();
-                    for text in texts.iter().flatten() {
-                        hashes.extend(recipe.counted(text.get(), scratch).1.iter().map(|feature| feature.hash));
-                    }
-                    counted.add(texts.len() as u64, hashes);
-                },
-            );
-            table.settle();
+        into.counting(|table| {
+            interruptible(py, texts.bytes > LONG, |cancel| {
+                let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
+                parallel::drain(
+                    texts.items.chunks(piece),
+                    threads,
+                    cancel,
+                    || (Scratch::default(), table.counter()),
+                    |(scratch, counter), texts| {
+                        for text in texts {
+                            let text = text.as_ref().map_or(normalize::Text::Valid(""), |text| text.get());
+                            let (_, hashes, grams) = recipe.survey(text, scratch, true);
+                            counter.add(hashes, grams);
+                        }
+                    },
+                );
+            })
         })
     }
 }
 
 #[pyclass(name = "Frequencies", module = "neardup._native")]
 pub struct NativeFrequencies {
-    pub(super) table: Frequencies,
-    pub(super) frozen: std::sync::OnceLock<Arc<Frozen>>,
+    /// Several threads may count into it at once.
+    table: RwLock<Frequencies>,
+    frozen: Mutex<Option<Arc<Frozen>>>,
 }
 
-/// The table to count into, unless another thread is using it.
-fn writable<'py>(table: &Bound<'py, NativeFrequencies>) -> PyResult<PyRefMut<'py, NativeFrequencies>> {
-    table.try_borrow_mut().map_err(|_| {
+/// The table to count into, unless another thread merges into it.
+fn countable<'py>(table: &Bound<'py, NativeFrequencies>) -> PyResult<PyRef<'py, NativeFrequencies>> {
+    table.try_borrow().map_err(|_| {
         InvalidValue::new_err("the table is in use by another thread; count into one table a thread, and merge them")
     })
 }
 
 impl NativeFrequencies {
     fn with(table: Frequencies) -> NativeFrequencies {
-        NativeFrequencies { table, frozen: Default::default() }
+        NativeFrequencies { table: RwLock::new(table), frozen: Mutex::default() }
     }
 
-    pub(super) fn frozen(&self) -> Arc<Frozen> {
-        self.frozen.get_or_init(|| Arc::new(self.table.freeze())).clone()
+    /// Let *count* count into the table.
+    pub(super) fn counting<T>(&self, count: impl FnOnce(&Frequencies) -> T) -> T {
+        let done = count(&self.table.read().unwrap_or_else(PoisonError::into_inner));
+        *self.frozen.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if self.table.read().unwrap_or_else(PoisonError::into_inner).is_full() {
+            self.table.write().unwrap_or_else(PoisonError::into_inner).limit();
+        }
+        done
+    }
+
+    /// What *ask* says of the table with all that was counted. Who counts may wait for the interpreter, so it
+    /// is let go.
+    fn settled<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> T {
+        py.detach(|| {
+            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            table.settle();
+            ask(&mut table)
+        })
+    }
+
+    pub(super) fn frozen(&self, py: Python<'_>) -> Arc<Frozen> {
+        let known = || self.frozen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(frozen) = &*known() {
+            return frozen.clone();
+        }
+        let frozen = Arc::new(self.settled(py, |table| table.freeze()));
+        *known() = Some(frozen.clone());
+        frozen
     }
 }
 
@@ -274,43 +300,46 @@ impl NativeFrequencies {
     }
 
     #[getter]
-    fn documents(&self) -> u64 {
-        self.table.documents()
+    fn documents(&self, py: Python<'_>) -> u64 {
+        self.settled(py, |table| table.documents())
     }
 
     #[getter]
-    fn features(&self) -> Option<usize> {
-        self.table.features()
+    fn features(&self, py: Python<'_>) -> Option<usize> {
+        self.settled(py, |table| table.features())
     }
 
     #[getter]
-    fn max_features(&self) -> usize {
-        self.table.max_features()
+    fn max_features(&self, py: Python<'_>) -> usize {
+        self.settled(py, |table| table.max_features())
     }
 
     /// Up to this frequency a feature is rare and keeps its whole weight.
     #[getter]
-    fn knee(&self) -> u32 {
-        self.frozen().knee()
+    fn knee(&self, py: Python<'_>) -> u32 {
+        self.frozen(py).knee()
     }
 
     #[getter]
-    fn digest(&self) -> String {
-        format!("{:032x}", self.frozen().digest)
+    fn digest(&self, py: Python<'_>) -> String {
+        format!("{:032x}", self.frozen(py).digest)
     }
 
-    /// In how many documents the feature of that hash was seen (0 also stands for 1).
-    fn get(&self, hash: u64) -> u32 {
-        self.frozen().get(hash)
+    /// In how many documents the feature of that hash was seen.
+    fn get(&self, py: Python<'_>, hash: u64) -> u32 {
+        self.settled(py, |table| table.get(hash))
     }
 
-    fn merge(&mut self, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
-        self.frozen = Default::default();
-        self.table.merge(&other.table).map_err(InvalidValue::new_err)
+    fn merge(&mut self, py: Python<'_>, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
+        let (own, other) = (&*self, &*other);
+        other.settled(py, |_| ());
+        let merged = own.settled(py, |table| table.merge(&other.table.read().unwrap_or_else(PoisonError::into_inner)));
+        self.frozen = Mutex::default();
+        merged.map_err(InvalidValue::new_err)
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &py.detach(|| self.table.to_bytes()))
+        PyBytes::new(py, &self.settled(py, |table| table.to_bytes()))
     }
 
     #[staticmethod]

@@ -1,7 +1,5 @@
 //! Candidate pairs to verdicts.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,8 +14,10 @@ use super::{InvalidValue, LimitReached};
 use crate::frequencies::Frozen;
 use crate::memory::give_back;
 use crate::neighbours::{Neighbours, walk};
+use crate::normalize::Text;
 use crate::parallel;
 use crate::profile::{Bench, Profile};
+use crate::ranks::Ranks;
 use crate::texts::TextStore;
 use crate::verify::{Measures, Reason, Rivals, Rule, contest, judge, measure};
 
@@ -71,13 +71,16 @@ fn walk_pairs<'py>(
     Ok((found.order.into_pyarray(py), found.ends))
 }
 
-const NONE: u32 = u32::MAX;
 /// A reason, and the measures that it rests on.
 type Verdict = (Reason, Measures);
 /// Pairs that a thread takes at a time.
 const PIECE: usize = 16;
+/// Profiles that a thread makes at a time.
+const MADE: usize = 4;
 /// Most pairs that are looked at together.
-const ROUND: usize = 4096;
+const ROUND: usize = 1 << 14;
+/// Of a document without a text.
+const NONE: u32 = u32::MAX;
 /// A profile takes about so many bytes for each of the text.
 const SIZE: usize = 8;
 
@@ -87,8 +90,11 @@ pub struct Verifier {
     recipe: Py<NativeRecipe>,
     frequencies: Option<Arc<Frozen>>,
     texts: TextStore,
-    /// The text of each document, or NONE.
-    slots: Vec<u32>,
+    documents: usize,
+    /// Of those documents whose texts are set aside; what is known of each stands in its order.
+    ranks: Ranks,
+    /// The number of the text of each, or NONE.
+    text_of: Vec<u32>,
     profiles: Profiles,
     neighbours: Option<Arc<Neighbours>>,
 }
@@ -98,24 +104,34 @@ type Verdicts<'py> =
 
 #[pymethods]
 impl Verifier {
-    /// For *documents* documents, all of which *frequencies* count; texts beyond *memory* bytes go to a file
-    /// at *path*.
+    /// For *documents* documents, all of which *frequencies* count, and of which the texts of the *wanted* ones are
+    /// set aside; texts beyond *memory* bytes go to a file at *path*.
     #[new]
     fn new(
+        py: Python<'_>,
         recipe: Py<NativeRecipe>,
         frequencies: Option<PyRef<'_, NativeFrequencies>>,
         documents: usize,
+        wanted: PyReadonlyArray1<'_, i64>,
         path: PathBuf,
         memory: usize,
-    ) -> Verifier {
-        Verifier {
-            recipe,
-            frequencies: frequencies.map(|table| table.frozen()),
-            texts: TextStore::new(path, memory / 8),
-            slots: vec![NONE; documents],
-            profiles: Profiles { limit: memory / 8 * 7, ..Profiles::default() },
-            neighbours: None,
+    ) -> PyResult<Verifier> {
+        let wanted = wanted.as_slice()?;
+        if wanted.iter().any(|number| !usize::try_from(*number).is_ok_and(|at| at < documents)) {
+            return Err(InvalidValue::new_err("an unknown document is wanted"));
         }
+        let ranks = Ranks::new(documents, wanted.iter().map(|number| *number as usize));
+        let count = ranks.len();
+        Ok(Verifier {
+            recipe,
+            frequencies: frequencies.map(|table| table.frozen(py)),
+            texts: TextStore::new(path, memory / 8),
+            documents,
+            ranks,
+            text_of: vec![NONE; count],
+            profiles: Profiles::new(count, memory / 8 * 7),
+            neighbours: None,
+        })
     }
 
     /// Set aside the texts of an Arrow array where *numbers* names a document (-1: none).
@@ -128,12 +144,12 @@ impl Verifier {
         if numbers.len() != texts.items.len() {
             return Err(InvalidValue::new_err("one number for each text is needed"));
         }
-        let (slots, store) = (&mut self.slots, &mut self.texts);
+        let (ranks, text_of, store) = (&self.ranks, &mut self.text_of, &mut self.texts);
         py.detach(|| {
             for (number, text) in numbers.iter().zip(&texts.items) {
-                if let Some(slot) = usize::try_from(*number).ok().and_then(|at| slots.get_mut(at)) {
-                    *slot = store.len() as u32;
-                    store.push(&text_or_empty(text).checked())?;
+                if let Some(rank) = u32::try_from(*number).ok().and_then(|number| ranks.of(number)) {
+                    text_of[rank] = store.len() as u32;
+                    store.push(text_or_empty(text).bytes())?;
                 }
             }
             Ok(())
@@ -218,16 +234,21 @@ impl Verifier {
     /// The text of a document, as it was set aside.
     fn text(&mut self, document: usize) -> PyResult<String> {
         self.texts.finish().map_err(os_error)?;
-        match self.slots.get(document) {
-            Some(slot) if *slot != NONE => self.texts.get(*slot as usize).map_err(os_error),
-            _ => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
+        let rank = u32::try_from(document).ok().and_then(|document| self.ranks.of(document));
+        match rank.map(|rank| self.text_of[rank]).filter(|number| *number != NONE) {
+            Some(number) => {
+                let mut text = Vec::new();
+                self.texts.read(number as usize, &mut text).map_err(os_error)?;
+                Ok(String::from_utf8_lossy(&text).into_owned())
+            }
+            None => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
         }
     }
 }
 
 impl Drop for Verifier {
     fn drop(&mut self) {
-        self.profiles = Profiles::default();
+        self.profiles = Profiles::new(0, 0);
         give_back();
     }
 }
@@ -235,7 +256,7 @@ impl Drop for Verifier {
 impl Verifier {
     fn pairs(&self, left: &PyReadonlyArray1<'_, i64>, right: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<(u32, u32)>> {
         let (left, right) = (left.as_slice()?, right.as_slice()?);
-        let known = |number: &i64| usize::try_from(*number).is_ok_and(|at| at < self.slots.len());
+        let known = |number: &i64| usize::try_from(*number).is_ok_and(|at| at < self.documents);
         if left.len() != right.len() || !left.iter().chain(right).all(known) {
             return Err(InvalidValue::new_err("pairs must be two equally long lists of known documents"));
         }
@@ -256,9 +277,8 @@ impl Verifier {
         while at < pairs.len() {
             let end = at + self.round(pairs[at..].iter().map(|pair| [pair.0, pair.1]));
             let pairs = &pairs[at..end];
-            let needed: Vec<u32> = pairs.iter().flat_map(|pair| [pair.0, pair.1]).collect();
-            self.prepare(py, &needed, threads)?;
-            let profiles = &self.profiles;
+            self.prepare(py, pairs.iter().flat_map(|pair| [pair.0, pair.1]), threads)?;
+            let profile = |document: u32| self.profiles.get(self.ranks.of(document));
             interruptible(py, pairs.len() > 100, |cancel| {
                 let pieces = pairs.chunks(PIECE).zip(found[at..end].chunks_mut(PIECE));
                 parallel::drain(
@@ -268,7 +288,7 @@ impl Verifier {
                     || (),
                     |(), (pairs, found)| {
                         for ((left, right), found) in pairs.iter().zip(found) {
-                            work(profiles.get(*left), profiles.get(*right), found);
+                            work(profile(*left), profile(*right), found);
                         }
                     },
                 );
@@ -319,22 +339,21 @@ impl Verifier {
                     .chain(self.all.iter().copied())
             }
         }
-        let accepted = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts());
-        let mut open: Vec<Open<'_>> = accepted
-            .map(|(pair, verdict)| {
+        let accepted: Vec<_> = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).collect();
+        let mut open: Vec<Open<'_>> = py.detach(|| {
+            parallel::map(parallel::thread_count(threads), accepted, |(pair, verdict)| {
                 let (groups, all) = neighbours.rivals(pair.0, pair.1);
                 let both_have_copies = neighbours.are_two_groups(pair.0, pair.1);
                 Open { pair: *pair, verdict, groups, all, both_have_copies }
             })
-            .collect();
+        });
         let mut at = 0;
         while at < open.len() {
             let end = at + self.round(open[at..].iter().map(Open::documents));
             let open = &mut open[at..end];
-            let needed: Vec<u32> = open.iter().flat_map(Open::documents).collect();
-            self.prepare(py, &needed, threads)?;
-            let profiles = &self.profiles;
-            let look_up = |numbers: &[u32]| numbers.iter().map(|number| profiles.get(*number)).collect();
+            self.prepare(py, open.iter().flat_map(Open::documents), threads)?;
+            let profile = |document: u32| self.profiles.get(self.ranks.of(document));
+            let look_up = |numbers: &[u32]| numbers.iter().map(|number| profile(*number)).collect();
             interruptible(py, open.len() > 100, |cancel| {
                 parallel::drain(
                     open.chunks_mut(PIECE),
@@ -345,7 +364,7 @@ impl Verifier {
                         for Open { pair, verdict, groups, all, both_have_copies } in open {
                             let (groups, all) = (look_up(groups), look_up(all));
                             let rivals = Rivals { groups, all, both_have_copies: *both_have_copies };
-                            let (one, other) = (profiles.get(pair.0), profiles.get(pair.1));
+                            let (one, other) = (profile(pair.0), profile(pair.1));
                             verdict.0 = contest(one, other, &verdict.1, rule, &rivals, verdict.0);
                         }
                     },
@@ -357,108 +376,121 @@ impl Verifier {
     }
 
     /// How many of the first *needs*, each some documents, may have their profiles in memory at once.
-    fn round<Need: IntoIterator<Item = u32>>(&self, needs: impl Iterator<Item = Need>) -> usize {
-        let (mut known, mut bytes) = (HashSet::<u32, BuildHasherDefault<Numbers>>::default(), 0);
+    fn round<Need: IntoIterator<Item = u32>>(&mut self, needs: impl Iterator<Item = Need>) -> usize {
+        let Verifier { ranks, text_of, texts, profiles, .. } = self;
+        let (limit, mut bytes) = (profiles.limit / 4, 0);
+        profiles.now += 1;
         let fits = |need: Need| {
-            let fresh = need.into_iter().filter(|number| known.insert(*number));
-            let texts = fresh.map(|number| self.slots[number as usize]).filter(|slot| *slot != NONE);
-            bytes += texts.map(|slot| self.texts.length(slot as usize) * SIZE).sum::<usize>();
-            bytes <= self.profiles.limit / 4
+            for rank in need.into_iter().filter_map(|number| ranks.of(number)) {
+                if profiles.want(rank) && text_of[rank] != NONE {
+                    bytes += texts.length(text_of[rank] as usize) * SIZE;
+                }
+            }
+            bytes <= limit
         };
         needs.take(ROUND).map(fits).take_while(|fits| *fits).count().max(1)
     }
 
     /// Have the profiles of all *needed* documents at hand.
-    fn prepare(&mut self, py: Python<'_>, needed: &[u32], threads: Option<usize>) -> PyResult<()> {
+    fn prepare(&mut self, py: Python<'_>, needed: impl Iterator<Item = u32>, threads: Option<usize>) -> PyResult<()> {
         self.texts.finish().map_err(os_error)?;
-        let missing = self.profiles.missing(needed);
+        let missing = self.profiles.missing(needed.filter_map(|number| self.ranks.of(number)));
         let recipe = &self.recipe.get().0;
-        let (texts, slots, frequencies) = (&self.texts, &self.slots, self.frequencies.as_deref());
-        let mut made: Vec<Option<std::io::Result<Profile>>> = missing.iter().map(|_| None).collect();
+        let (texts, text_of, frequencies) = (&self.texts, &self.text_of, self.frequencies.as_deref());
+        let mut made: Vec<Option<std::io::Result<Box<Profile>>>> = missing.iter().map(|_| None).collect();
         interruptible(py, missing.len() > 100, |cancel| {
-            let pieces = missing.chunks(PIECE).zip(made.chunks_mut(PIECE));
             parallel::drain(
-                pieces,
+                missing.chunks(MADE).zip(made.chunks_mut(MADE)),
                 parallel::thread_count(threads),
                 cancel,
-                Bench::default,
-                |bench, (numbers, made)| {
-                    for (number, profile) in numbers.iter().zip(made) {
-                        let slot = slots[*number as usize];
-                        let text = if slot == NONE { Ok(String::new()) } else { texts.get(slot as usize) };
-                        *profile = Some(text.map(|text| Profile::of(&text, recipe, frequencies, bench)));
+                || (Bench::default(), Vec::new()),
+                |(bench, text), (ranks, made)| {
+                    for (rank, profile) in ranks.iter().zip(made) {
+                        text.clear();
+                        let read = match text_of[*rank as usize] {
+                            NONE => Ok(()),
+                            number => texts.read(number as usize, text),
+                        };
+                        let of_text = |()| Box::new(Profile::of(Text::Unchecked(text), recipe, frequencies, bench));
+                        *profile = Some(read.map(of_text));
                     }
                 },
             );
         })?;
-        for (number, profile) in missing.into_iter().zip(made) {
+        for (rank, profile) in missing.into_iter().zip(made) {
             if let Some(profile) = profile {
-                self.profiles.insert(number, profile.map_err(os_error)?);
+                self.profiles.insert(rank, profile.map_err(os_error)?);
             }
         }
         Ok(())
     }
 }
 
-/// Hashes the numbers of documents, which nobody chooses.
-#[derive(Default)]
-struct Numbers(u64);
-
-impl Hasher for Numbers {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-}
-
 /// Profiles at hand; those that were not wanted for longest go when they take too much memory.
-#[derive(Default)]
 struct Profiles {
-    held: HashMap<u32, (Profile, u64), BuildHasherDefault<Numbers>>,
-    /// How often profiles were wanted; each remembers when it last was.
-    now: u64,
+    /// By the rank of the document.
+    held: Vec<Option<Box<Profile>>>,
+    /// When each was last wanted.
+    used: Vec<u32>,
+    /// The ranks of those at hand.
+    ranks: Vec<u32>,
+    /// How often profiles were wanted.
+    now: u32,
     bytes: usize,
     limit: usize,
+    /// Of documents that have none.
+    nothing: Profile,
 }
 
 impl Profiles {
-    /// A profile that is at hand.
-    fn get(&self, document: u32) -> &Profile {
-        &self.held[&document].0
+    fn new(count: usize, limit: usize) -> Profiles {
+        Profiles {
+            held: (0..count).map(|_| None).collect(),
+            used: vec![0; count],
+            ranks: Vec::new(),
+            now: 0,
+            bytes: 0,
+            limit,
+            nothing: Profile::default(),
+        }
     }
 
-    /// Those of *needed* that are not at hand; the others stay.
-    fn missing(&mut self, needed: &[u32]) -> Vec<u32> {
+    /// A profile that is at hand.
+    fn get(&self, rank: Option<usize>) -> &Profile {
+        rank.and_then(|rank| self.held[rank].as_deref()).unwrap_or(&self.nothing)
+    }
+
+    /// Say that a profile is wanted now; whether nobody said so before.
+    fn want(&mut self, rank: usize) -> bool {
+        std::mem::replace(&mut self.used[rank], self.now) != self.now
+    }
+
+    /// Those of *needed* that are not at hand, in ascending order; the others stay.
+    fn missing(&mut self, needed: impl Iterator<Item = usize>) -> Vec<u32> {
         self.now += 1;
         let mut missing = Vec::new();
-        for number in needed {
-            match self.held.get_mut(number) {
-                Some((_, used)) => *used = self.now,
-                None => missing.push(*number),
+        for rank in needed {
+            if self.want(rank) && self.held[rank].is_none() {
+                missing.push(rank as u32);
             }
         }
         missing.sort_unstable();
-        missing.dedup();
         if self.bytes > self.limit / 4 * 3 {
             self.forget();
         }
         missing
     }
 
-    fn insert(&mut self, document: u32, profile: Profile) {
+    fn insert(&mut self, rank: u32, profile: Box<Profile>) {
         self.bytes += profile.bytes();
-        self.held.insert(document, (profile, self.now));
+        self.held[rank as usize] = Some(profile);
+        self.ranks.push(rank);
     }
 
     fn forget(&mut self) {
-        let mut ages: Vec<(u64, usize)> = self.held.values().map(|(profile, used)| (*used, profile.bytes())).collect();
+        let size = |rank: &u32| self.held[*rank as usize].as_ref().map_or(0, |profile| profile.bytes());
+        let mut ages: Vec<(u32, usize)> =
+            self.ranks.iter().map(|rank| (self.used[*rank as usize], size(rank))).collect();
         ages.sort_unstable_by(|one, other| other.cmp(one));
         let mut kept = 0;
         let oldest = ages.iter().find_map(|(used, bytes)| {
@@ -466,11 +498,19 @@ impl Profiles {
             (kept > self.limit / 2).then_some(*used)
         });
         let oldest = oldest.unwrap_or(0);
-        let old: Vec<_> = self.held.extract_if(|_, (_, used)| *used <= oldest && *used != self.now).collect();
+        let mut old = Vec::new();
+        self.ranks.retain(|rank| {
+            let used = self.used[*rank as usize];
+            let stays = used > oldest || used == self.now;
+            if !stays && let Some(profile) = self.held[*rank as usize].take() {
+                self.bytes -= profile.bytes();
+                old.push(profile);
+            }
+            stays
+        });
         // To free many small pieces takes a while, for which nobody needs to wait. Where the system gives no
         // thread, they are freed with the closure.
         drop(std::thread::Builder::new().spawn(move || drop(old)));
-        self.bytes = self.held.values().map(|(profile, _)| profile.bytes()).sum();
     }
 }
 

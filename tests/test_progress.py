@@ -1,0 +1,138 @@
+"""Progress: on a terminal every stage shows its rate and what is left, elsewhere a line when it is done."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neardup as nd
+from neardup import pipeline, progress
+from neardup.progress import by_share, stage
+from tests.corpus import collection
+
+
+class Terminal(io.StringIO):
+    """A standard error that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shares(join: Callable[[Callable[[float], None]], object]) -> list[float]:
+    """What a join tells while it works."""
+    told: list[float] = []
+    join(told.append)
+    return told
+
+
+def rows(count: int) -> np.ndarray:
+    rng = np.random.default_rng(count)
+    return rng.integers(0, 2**63, (count, 4), dtype=np.uint64)
+
+
+@pytest.mark.parametrize("plan", ["brute", "sampling"])
+def test_a_long_join_tells_shares_that_rise_to_the_whole(plan: str) -> None:
+    prints = rows(60_000)
+    told = shares(lambda tell: nd.join(prints, 80, recall=0.99, plan=plan, threads=1, tell=tell))
+    assert told == sorted(told)
+    assert all(0 <= share <= 1 for share in told)
+    assert any(share > 0 for share in told)
+
+
+def test_a_join_of_two_sets_tells_shares_too() -> None:
+    told = shares(
+        lambda tell: nd.join(rows(40_000), 40, other=rows(41_000), plan="brute", threads=1, tell=tell)
+    )
+    assert told == sorted(told)
+    assert any(share > 0 for share in told)
+
+
+def test_what_tell_raises_ends_the_join() -> None:
+    def stop(share: float) -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        nd.join(rows(60_000), 60, plan="brute", threads=1, tell=stop)
+
+
+def test_a_share_of_a_step_is_so_many_documents() -> None:
+    told: list[tuple[int, int]] = []
+    tell = by_share(lambda *done: told.append(done), 100, step=1, steps=4)
+    tell(0.5)
+    tell(1.0)
+    assert told == [(37, 37), (50, 50)]
+
+
+def test_a_terminal_sees_rate_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(progress.sys, "stderr", screen)
+    with stage("join", total=1000, unit="documents") as advance:
+        for done in range(0, 1001, 100):
+            advance(done, done)
+    assert re.search(r"documents/s", screen.getvalue())
+    assert re.search(r"\d:\d\d:\d\d", screen.getvalue())
+    assert re.search(r"join: 1,000 documents in [\d.]+ s\n$", screen.getvalue())
+
+
+@pytest.mark.parametrize("verify", ["default", "jaccard:0.5", "containment:0.5"])
+def test_every_verification_tells_of_its_pairs(monkeypatch: pytest.MonkeyPatch, verify: str) -> None:
+    told: dict[str, list[int]] = {}
+    totals: dict[str, int] = {}
+    real = pipeline.stage
+
+    def watched(name: str, **options: object) -> object:
+        totals[name] = int(str(options.get("total", 0)))
+        return _Heard(real(name, **options), told.setdefault(name, []))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pipeline, "stage", watched)
+    result = nd.dedupe(collection(), verify=verify)
+    assert totals["verify"] == told["verify"][-1] > 0
+    assert told["verify"] == sorted(told["verify"])
+    assert len(told["verify"]) >= 2, "before the end, too"
+    assert told["join"][-1] == totals["join"]
+    assert result.summary["measured_pairs"] <= told["verify"][-1]
+
+
+def test_pictures_tell_of_their_pairs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from PIL import Image
+
+    rng = np.random.default_rng(1)
+    for number in range(4):
+        noise = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((160, 120))
+        noise.save(tmp_path / f"{number}.png")
+        noise.resize((120, 90)).save(tmp_path / f"{number}-small.png")
+    told: dict[str, list[int]] = {}
+    real = pipeline.stage
+
+    def watched(name: str, **options: object) -> object:
+        return _Heard(real(name, **options), told.setdefault(name, []))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pipeline, "stage", watched)
+    result = nd.dedupe(str(tmp_path))
+    assert result.summary["removed"] == 4
+    assert told["join"] == [2, 4, 8]
+    assert told["verify"][0] > 0
+
+
+class _Heard:
+    """A stage, and what it is told of the unit that it counts."""
+
+    def __init__(self, inner: object, told: list[int]) -> None:
+        self._inner, self._told = inner, told
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        advance = self._inner.__enter__()  # type: ignore[attr-defined]
+
+        def heard(documents: int, at: int) -> None:
+            self._told.append(at)
+            advance(documents, at)
+
+        return heard
+
+    def __exit__(self, *raised: object) -> None:
+        self._inner.__exit__(*raised)  # type: ignore[attr-defined]
