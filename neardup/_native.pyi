@@ -87,6 +87,10 @@ class Verifier:
         path: str,
         memory: int,
     ) -> None: ...
+    @property
+    def text_bytes(self) -> int:
+        """How many bytes of texts are set aside."""
+
     def add(self, numbers: npt.NDArray[np.int64], chunk: dict[str, Any]) -> None:
         """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
     def measure(
@@ -263,6 +267,7 @@ def ordered(
     ids: dict[str, Any],
     rows: npt.NDArray[np.int32] | None,
     keys: list[tuple[npt.NDArray[np.uint32], bool]],
+    threads: int | None,
 ) -> npt.NDArray[np.int32]:
     """The places of *rows*, or of all, in the order of their keys, then of their ids. A key is a number for
     each id, and whether the highest comes first."""

@@ -487,7 +487,7 @@ class _Bench:
         fitted = self.scheme
         if fitted.weights == "log-df" and fitted.frequencies is None:
             fitted = replace(fitted, frequencies=frequencies)
-        same = Representatives.of(documents, self._settings, flow.keep, fixed)
+        same = Representatives.of(documents, self._settings, flow.keep, fixed, self._threads)
         prints = flow.fingerprint([source], fitted, same)
         found = flow.candidates(prints, same)
 

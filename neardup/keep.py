@@ -256,6 +256,7 @@ def keep_order(
     rows: npt.NDArray[np.int32] | None = None,
     pairs: npt.NDArray[np.uint32] | None = None,
     fixed: npt.NDArray[np.bool_] | None = None,
+    threads: int | None = None,
 ) -> npt.NDArray[np.int32]:
     """The documents' positions, the one to keep first.
 
@@ -279,4 +280,4 @@ def keep_order(
             keys.append((lengths.astype(np.uint32, copy=False), rule.name == "longest"))
         else:
             keys.append((np.arange(len(ids), dtype=np.uint32), rule.name == "last"))
-    return _native.ordered(arrow_chunk(ids), rows, keys)
+    return _native.ordered(arrow_chunk(ids), rows, keys, threads)

@@ -422,7 +422,7 @@ class Flow:
         scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
             scheme = replace(scheme, frequencies=table)
-        same = Representatives.of(documents, self.settings, self.keep, fixed)
+        same = Representatives.of(documents, self.settings, self.keep, fixed, self.threads)
         documents = documents.without("content", "spelling")
         _give_back()
         prints = self.fingerprint(sources, scheme, same)
@@ -642,14 +642,15 @@ class Flow:
             known += len(before)
         at = 0
         for source in sources if known < count else ():
+            batches = iter(source)
+            while at < known and (batch := next(batches, None)) is not None:
+                at += len(batch)
             with (
                 stage("fingerprint", total=source.size, quiet=self.quiet) as advance,
-                self._ahead(iter(source), lambda batch: _fingerprints(scheme, batch, self.threads)) as made,
+                self._ahead(batches, lambda batch: _fingerprints(scheme, batch, self.threads)) as made,
             ):
                 for batch, some in made:
                     at += len(batch)
-                    if at <= known:
-                        continue
                     places = same.place(np.arange(at - len(batch), at))
                     words[places], valid[places] = some.words, some.valid
                     advance(at, source.consumed)
@@ -731,7 +732,7 @@ class Flow:
                     verdicts.restore(done)
                 judged = self._stars(same, found, verdicts, documents)
                 if self._due(complete=True):
-                    self._save("verdicts", verdicts.table(1))
+                    self._save("verdicts", verdicts.table())
                 advance(total, total)
             return judged
         needed = _either(len(same.document), found.left, found.right)
@@ -760,11 +761,14 @@ class Flow:
         """Judge all candidate pairs among their neighbours, in parts that may have been done before."""
         parts = verifier.parts(found.left, found.right)
         done = self.checkpoints.load("verdicts")
-        first = 0 if done is None else verdicts.restore(done)
-        for number, rows in enumerate(parts[first:], first + 1):
+        if done is not None:
+            verdicts.restore(done)
+        for number, rows in enumerate(parts, 1):
+            if verdicts.judged[rows].all():
+                continue
             verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
             if self._due(complete=number == len(parts)):
-                self._save("verdicts", verdicts.table(number))
+                self._save("verdicts", verdicts.table())
         verifier.meet(found.left, found.right, verdicts.measured[:, 0])
         _give_back()
 
@@ -827,7 +831,7 @@ class Flow:
         if same.fixed.any():
             fixed = np.zeros(len(documents), dtype=bool)
             fixed[same.document] = same.fixed
-        return _order(documents, self.keep, fixed, degree, same.document)
+        return _order(documents, self.keep, fixed, degree, same.document, threads=self.threads)
 
     def conclude(
         self,
@@ -842,7 +846,7 @@ class Flow:
         """Annotations, evidence, counts and guards."""
         found = judged.found
         conclusion = Conclusion(
-            documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure
+            documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure, self.threads
         )
         losses, worst, examples = _losses(documents, self.settings, fixed, conclusion.keep)
         trips: list[Trip | None] = []
@@ -1022,7 +1026,9 @@ class Representatives:
     fixed: Flags
 
     @classmethod
-    def of(cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags) -> Representatives:
+    def of(
+        cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags, threads: int | None
+    ) -> Representatives:
         """The texts of *documents*."""
         name = settings.within or settings.across
         codes = None
@@ -1034,7 +1040,7 @@ class Representatives:
         document, of_document, twin = _native.one_of_each(
             documents.content,
             None if codes is None else codes.view(np.uint32),
-            _order(documents, keep, fixed, None),
+            _order(documents, keep, fixed, None, threads=threads),
         )
         alone = np.ones(len(documents), dtype=bool)
         alone[document] = False
@@ -1099,10 +1105,14 @@ def _order(
     fixed: Flags | None,
     pairs: npt.NDArray[np.uint32] | None,
     rows: Places | None = None,
+    *,
+    threads: int | None,
 ) -> Places:
     """The keep order of all documents, or the places of some."""
     fields = {name: documents.column(name) for name in keep.fields}
-    return keep_order(keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed)
+    return keep_order(
+        keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed, threads=threads
+    )
 
 
 def _either(count: int, one: npt.NDArray[Any], other: npt.NDArray[Any]) -> Rows:
@@ -1144,7 +1154,7 @@ class Judgements:
         count = len(found.left)
         self.known = np.zeros(count, dtype=bool)
         """Who was asked for; more may have been judged."""
-        self._judged = np.zeros(count, dtype=bool)
+        self.judged = np.zeros(count, dtype=bool)
         self.yes = np.zeros(count, dtype=bool)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
@@ -1154,7 +1164,7 @@ class Judgements:
         count = len(self._left)
         self._left, self._right = found.left, found.right
         more = len(found.left) - count
-        for name in ("known", "_judged", "yes", "reason", "measured"):
+        for name in ("known", "judged", "yes", "reason", "measured"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
         for part in verdicts:
@@ -1164,7 +1174,7 @@ class Judgements:
 
     def note(self, rows: Rows, verdicts: Verdicts) -> None:
         """Verdicts on some pairs."""
-        self._judged[rows] = True
+        self.judged[rows] = True
         self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
         for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
             self.measured[rows, column] = np.rint(values * WHOLE)
@@ -1176,7 +1186,7 @@ class Judgements:
 
     def accepted(self, rows: Rows) -> Flags:
         """Which of the pairs are accepted."""
-        missing = rows[~self._judged[rows]]
+        missing = rows[~self.judged[rows]]
         for at in range(0, len(missing), ROUND):
             part = missing[at : at + ROUND]
             self.note(part, self.judge(self._left[part], self._right[part]))
@@ -1190,20 +1200,18 @@ class Judgements:
         nothing = np.zeros(len(left))
         return Verdicts(np.ones(len(left), dtype=bool), nothing.astype(np.uint8), nothing, nothing, nothing)
 
-    def table(self, parts: int) -> pa.Table:
-        """What was judged, for a checkpoint, after so many parts."""
-        columns = {"judged": self._judged, "yes": self.yes, "reason": self.reason}
-        names = {f"measured{at}": self.measured[:, at] for at in range(3)}
-        return pa.table({**columns, **names}).replace_schema_metadata({b"parts": str(parts).encode()})
+    def table(self) -> pa.Table:
+        """What was judged, for a checkpoint."""
+        columns = {"judged": self.judged, "yes": self.yes, "reason": self.reason}
+        return pa.table({**columns, **{f"measured{at}": self.measured[:, at] for at in range(3)}})
 
-    def restore(self, table: pa.Table) -> int:
-        """Take over what was judged before; how many parts that was."""
-        for name, own in (("judged", self._judged), ("yes", self.yes), ("reason", self.reason)):
+    def restore(self, table: pa.Table) -> None:
+        """Take over what was judged before."""
+        for name, own in (("judged", self.judged), ("yes", self.yes), ("reason", self.reason)):
             own[:] = table.column(name)
         for at in range(3):
             self.measured[:, at] = table.column(f"measured{at}")
-        self._tell(int(np.count_nonzero(self._judged)))
-        return int((table.schema.metadata or {})[b"parts"])
+        self._tell(int(np.count_nonzero(self.judged)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -1317,18 +1325,18 @@ class Conclusion:
         judged: Judged,
         keep: Keep,
         measure: Measure,
+        threads: int | None,
     ) -> None:
         self._documents, self._fixed, self._scheme = documents, fixed, scheme
         self._same, self._found = same, found
-        self._measure, self._prints = measure, prints
+        self._measure, self._prints, self._threads = measure, prints, threads
         count = len(documents)
         self.keeper = np.arange(count, dtype=np.int32)
         self.stays = np.ones(count, dtype=bool)
         for begin in range(0, count if len(same.document) else 0, STEP):
             self._settle(np.arange(begin, min(begin + STEP, count)), judged.keeper)
-        self._judged = replace(
-            judged, keeper=judged.keeper[:0].copy()
-        )  # nobody asks for those of texts any more
+        # Nobody asks for those of texts any more.
+        self._judged = replace(judged, keeper=judged.keeper[:0].copy())
         keepers, members = np.unique(self.keeper[~self.stays], return_counts=True)
         self.clusters = len(keepers)
         self.size = 1 + int(members.max(initial=0))
@@ -1406,7 +1414,7 @@ class Conclusion:
         """A row a document of the input, in the order of the ids, some at a time."""
         ids = self._documents.ids
         own = np.flatnonzero(~self._fixed).astype(np.int32) if self._fixed.any() else None
-        order = _native.ordered(arrow_chunk(ids), own, [])
+        order = _native.ordered(arrow_chunk(ids), own, [], self._threads)
         for begin in range(0, len(order), STEP):
             rows = order[begin : begin + STEP] if own is None else own[order[begin : begin + STEP]]
             goes = ~self.stays[rows]
@@ -1426,7 +1434,7 @@ class Conclusion:
         """The ids of documents of the input without information, in their order, some at a time."""
         ids = self._documents.ids
         rows = np.flatnonzero((self._same.of_document < 0) & ~self._fixed).astype(np.int32)
-        order = rows[_native.ordered(arrow_chunk(ids), rows, [])]
+        order = rows[_native.ordered(arrow_chunk(ids), rows, [], self._threads)]
         for begin in range(0, len(order), STEP):
             some = ids.take(pa.array(order[begin : begin + STEP])).cast(pa.string())
             yield pa.record_batch([some], schema=WITHOUT_INFORMATION)
@@ -1445,7 +1453,7 @@ class Conclusion:
         swap = self.stays[other] & ~self.stays[one]
         keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one)])
         members = np.concatenate([goes, np.where(swap, one, other)])
-        order = _by_ids(self._documents.ids, keeper, members)
+        order = _by_ids(self._documents.ids, keeper, members, self._threads)
         for begin in range(0, len(order), STEP):
             yield self._rows(order[begin : begin + STEP], goes, pairs, keeper, members)
 
@@ -1476,11 +1484,12 @@ class Conclusion:
         return pa.record_batch(columns, schema=EVIDENCE)
 
 
-def _by_ids(ids: pa.LargeStringArray, one: Places, other: Places) -> Rows:
+def _by_ids(ids: pa.LargeStringArray, one: Places, other: Places, threads: int | None) -> Rows:
     """The order of pairs of documents by the id of *one*, then by that of *other*."""
     rows = _either(len(ids), one, other).astype(np.int32)
     place = np.empty(len(ids), dtype=np.int32)
-    place[rows[_native.ordered(arrow_chunk(ids), rows, [])]] = np.arange(len(rows), dtype=np.int32)
+    order = _native.ordered(arrow_chunk(ids), rows, [], threads)
+    place[rows[order]] = np.arange(len(rows), dtype=np.int32)
     return np.argsort(place[one].astype(np.int64) << 32 | place[other])
 
 

@@ -27,8 +27,10 @@ NEIGHBOUR: Final = 6000
 SAME: Final = 9000
 # Nearest candidates of a document that are looked at as its neighbours.
 NEIGHBOURS: Final = 32
-# Pairs judged together, at least; more only where one neighbourhood has more.
+# Pairs judged together, at least; more only where one neighbourhood has more. Of long texts fewer, so that
+# their profiles are still there when neighbours are asked.
 PART: Final = 1 << 15
+PART_BYTES: Final = 8 << 20
 
 PERHAPS_FORM: Final = "nearly identical, perhaps a form"
 REASONS: Final = (
@@ -175,6 +177,7 @@ class Verifier:
     ) -> None:
         """Only of the *wanted* documents are texts set aside; those of others are taken for empty."""
         self._measure, self._threads, self._documents = measure, threads, documents
+        self._rule = None if measure.rule is None else asdict(measure.rule)
         self._native = _native.Verifier(
             measuring_scheme().recipe, frequencies, documents, wanted, spill, memory
         )
@@ -185,13 +188,14 @@ class Verifier:
 
     def parts(self, left: Rows, right: Rows) -> list[Rows]:
         """Candidate pairs by number, in parts that share no document; near ones stand together."""
-        order, ends = _native.walk_pairs(self._documents, left, right, PART)
+        mean = self._native.text_bytes // max(len(left), 1) + 1
+        order, ends = _native.walk_pairs(self._documents, left, right, min(PART, PART_BYTES // mean + 1))
         return np.split(order.astype(np.int64), ends[:-1]) if ends else []
 
     def judge_together(self, left: Rows, right: Rows) -> Verdicts:
         """Judge pairs that are all there are of their documents."""
-        assert self._measure.rule is not None
-        rule = asdict(self._measure.rule)
+        rule = self._rule
+        assert rule is not None
         return _verdicts(*self._native.judge_together(left, right, rule, (NEIGHBOUR, SAME), self._threads))
 
     def meet(self, left: Rows, right: Rows, plain: npt.NDArray[np.uint16] | None = None) -> None:
@@ -209,7 +213,9 @@ class Verifier:
         """Measure pairs and say which are accepted, and why; by another *measure*, if one is given."""
         measure = measure or self._measure
         if measure.rule is not None:
-            return _verdicts(*self._native.judge(left, right, asdict(measure.rule), self._threads))
+            rule = self._rule if measure is self._measure else None
+            rule = rule or asdict(measure.rule)
+            return _verdicts(*self._native.judge(left, right, rule, self._threads))
         found = self._native.measure(left, right, self._threads).astype(np.int64)
         _, common, rare, shared, one, other = found.T
         whole = one + other - shared if measure.name == "jaccard" else np.minimum(one, other)

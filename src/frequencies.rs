@@ -25,6 +25,8 @@ const MAGIC: &[u8; 8] = b"NDFREQ01";
 pub struct Slots {
     pub keys: [u64; SLOTS],
     pub counts: [u32; SLOTS],
+    /// So that all bytes of the line are there to be read.
+    rest: u32,
 }
 
 pub const SLOTS: usize = 5;
@@ -262,12 +264,17 @@ impl Frequencies {
 
     /// Take in all that was counted.
     pub fn settle(&mut self) {
-        for census in std::mem::take(&mut *locked(&self.censuses)) {
-            for (gram, count) in census.counts() {
-                self.add_count(key_of(grams::hash(gram)), count);
-            }
+        for mut census in std::mem::take(&mut *locked(&self.censuses)) {
+            self.take_in(&mut census);
         }
         self.limit();
+    }
+
+    /// Count what a census has among the others.
+    fn take_in(&self, census: &mut Census) {
+        for (gram, count) in census.take() {
+            self.add_count(key_of(grams::hash(gram)), count);
+        }
     }
 
     /// Whether there are too many features for an exact table.
@@ -379,8 +386,13 @@ impl Frequencies {
             table.shards.clear();
             table.sketch = Some((0..count).map(|at| AtomicU32::new(number(at * 4))).collect());
         } else {
+            let mut last = 0; // marks free places, and so is no feature
             for at in 0..count {
                 let key = u64::from_le_bytes(data[at * 8..at * 8 + 8].try_into().unwrap_or_default());
+                if key <= last {
+                    return Err(damaged("its features are not in ascending order"));
+                }
+                last = key;
                 table.add_count(key, number(count * 8 + at * 4));
             }
         }
@@ -440,7 +452,11 @@ impl Counter<'_> {
         self.table.documents.fetch_add(1, Ordering::Relaxed);
         if grams.len() > 0 {
             let census = || locked(&self.table.censuses).pop().unwrap_or_else(Census::new);
-            self.census.get_or_insert_with(census).add(grams);
+            let census = self.census.get_or_insert_with(census);
+            if census.is_full() {
+                self.table.take_in(census);
+            }
+            census.add(grams);
         }
         self.hashes.extend_from_slice(hashes);
         if self.hashes.len() >= MANY {
@@ -697,6 +713,19 @@ mod tests {
 
     fn corpus() -> Vec<Vec<u64>> {
         (0..300u64).map(|n| (0..n % 40).map(|k| mix::finish(n % (k + 2) + k * 1000)).collect()).collect()
+    }
+
+    #[test]
+    fn a_table_whose_features_are_out_of_order_is_refused() {
+        let bytes = fitted(100, &[vec![5, 9]]).to_bytes();
+        for (place, key) in [(40, 0u64), (40, 9), (48, 5)] {
+            let mut changed = bytes[..bytes.len() - 16].to_vec();
+            changed[place..place + 8].copy_from_slice(&key.to_le_bytes());
+            let check = xxhash_rust::xxh3::xxh3_128(&changed);
+            changed.extend_from_slice(&check.to_le_bytes());
+            assert!(Frequencies::from_bytes(&changed).is_err_and(|error| error.contains("ascending order")));
+        }
+        assert!(Frequencies::from_bytes(&bytes).is_ok());
     }
 
     #[test]

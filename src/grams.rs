@@ -106,14 +106,11 @@ impl<'a> Grams<'a> {
     }
 }
 
-/// In how many documents each gram was seen, by one thread.
+/// In how many of up to `LAST` documents each gram was seen, by one thread.
 pub struct Census {
-    /// For each gram the last document that had it, and below that how many had it.
+    /// For each gram the last document that had it, numbered from 1, and below that how many had it.
     seen: Vec<u32>,
-    /// The last document; they are numbered from 1 to `LAST`, and then anew.
-    document: u32,
-    /// How many had each gram before the numbering began anew.
-    before: Vec<u32>,
+    documents: u32,
 }
 
 const LAST: u32 = 0xffff;
@@ -122,16 +119,19 @@ impl Census {
     pub fn new() -> Census {
         let mut seen = vec![0; GRAMS];
         memory::in_large_pages(&mut seen);
-        Census { seen, document: 0, before: Vec::new() }
+        Census { seen, documents: 0 }
+    }
+
+    /// Whether it must be emptied before the next document.
+    pub fn is_full(&self) -> bool {
+        self.documents == LAST
     }
 
     /// Count the grams of one document, each once.
     pub fn add(&mut self, grams: Grams<'_>) {
-        if self.document == LAST {
-            self.begin_anew();
-        }
-        self.document += 1;
-        let (seen, document) = (&mut self.seen[..], self.document);
+        assert!(!self.is_full(), "it is emptied in time");
+        self.documents += 1;
+        let (seen, document) = (&mut self.seen[..], self.documents);
         #[cfg(target_arch = "x86_64")]
         if let Some(cpu) = Avx512::in_force()
             && let Ok(seen) = seen.try_into()
@@ -143,19 +143,10 @@ impl Census {
         }
     }
 
-    fn begin_anew(&mut self) {
-        self.before.resize(GRAMS, 0);
-        for (before, seen) in self.before.iter_mut().zip(&mut self.seen) {
-            *before += *seen & LAST;
-            *seen = 0;
-        }
-        self.document = 0;
-    }
-
-    /// All grams that were seen, and in how many documents each.
-    pub fn counts(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let before = self.before.iter().copied().chain(std::iter::repeat(0));
-        let all = self.seen.iter().zip(before).map(|(seen, before)| (seen & LAST) + before);
+    /// All grams that were seen, and in how many documents each; it is empty then.
+    pub fn take(&mut self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.documents = 0;
+        let all = self.seen.iter_mut().map(|seen| std::mem::take(seen) & LAST);
         all.enumerate().filter(|(_, count)| *count > 0).map(|(place, count)| (at(place), count))
     }
 }
@@ -169,6 +160,8 @@ pub fn count(seen: &mut u32, document: u32) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use super::*;
 
     fn padded(text: &str) -> Vec<u8> {
@@ -212,18 +205,25 @@ mod tests {
     #[test]
     fn a_document_counts_once_for_a_gram() {
         let mut census = Census::new();
-        let mut expected = std::collections::BTreeMap::new();
+        let (mut expected, mut found) = (BTreeMap::new(), BTreeMap::new());
         let texts: Vec<_> = (0..100).map(|n| padded(&text(4 + n))).collect();
         // More than there are numbers for documents.
         for number in 0..LAST as usize + 700 {
             let text = &texts[if number < LAST as usize - 300 { 0 } else { number % 100 }];
             let grams = Grams::new(text, text.len() - mix::PADDING - WIDTH + 1);
+            if census.is_full() {
+                found.extend(census.take());
+            }
             census.add(grams);
-            let different: std::collections::BTreeSet<u32> = (0..grams.len()).map(|row| grams.get(row)).collect();
+            let different: BTreeSet<u32> = (0..grams.len()).map(|row| grams.get(row)).collect();
             for gram in different {
                 *expected.entry(gram).or_insert(0) += 1;
             }
         }
-        assert_eq!(census.counts().collect::<std::collections::BTreeMap<_, _>>(), expected);
+        for (gram, count) in census.take() {
+            *found.entry(gram).or_insert(0) += count;
+        }
+        assert_eq!(found, expected);
+        assert_eq!(census.take().count(), 0);
     }
 }

@@ -1,5 +1,9 @@
 //! Orders of documents, one document of each text, and the commonest fingerprint, in few bytes a document.
 
+use std::cmp::Ordering;
+
+use crate::parallel::map;
+
 /// What items are ordered by: a number for each.
 pub struct Key<'a> {
     pub numbers: &'a [u32],
@@ -16,12 +20,22 @@ impl Key<'_> {
 
 /// Rows in the order of their keys, and where those are equal in that of their names: the places in *rows*,
 /// or without it the rows themselves.
-pub fn order<'a>(rows: Option<&[i32]>, count: usize, keys: &[Key<'_>], name: impl Fn(usize) -> &'a [u8]) -> Vec<u32> {
+pub fn order<'a>(
+    rows: Option<&[i32]>,
+    count: usize,
+    keys: &[Key<'_>],
+    name: impl Fn(usize) -> &'a [u8] + Sync,
+    threads: usize,
+) -> Vec<u32> {
     let row = |at: usize| rows.map_or(at, |rows| rows[at] as usize);
-    // The first key stands before its item: most comparisons need no more.
-    let first = |at: usize| keys.first().map_or(0, |key| key.of(row(at)));
+    // The first key stands before its item: most comparisons need no more. Without one, what names begin with.
+    let alike = if keys.is_empty() { beginning((0..count).map(|at| name(row(at)))) } else { 0 };
+    let first = |at: usize| match keys.first() {
+        Some(key) => key.of(row(at)),
+        None => begins_with(&name(row(at))[alike..]),
+    };
     let mut items: Vec<[u32; 2]> = (0..count).map(|at| [first(at), at as u32]).collect();
-    items.sort_unstable_by(|one, other| {
+    sort(&mut items, threads, |one, other| {
         one[0].cmp(&other[0]).then_with(|| {
             let (one, other) = (one[1] as usize, other[1] as usize);
             let (left, right) = (row(one), row(other));
@@ -33,6 +47,35 @@ pub fn order<'a>(rows: Option<&[i32]>, count: usize, keys: &[Key<'_>], name: imp
     let mut found: Vec<u32> = items.into_iter().map(|[_, item]| item).collect();
     found.shrink_to_fit();
     found
+}
+
+/// How many bytes all names begin with alike.
+fn beginning<'a>(mut names: impl Iterator<Item = &'a [u8]>) -> usize {
+    let Some(first) = names.next() else { return 0 };
+    names.fold(first.len(), |alike, name| {
+        first[..alike].iter().zip(name).position(|(one, other)| one != other).unwrap_or(alike.min(name.len()))
+    })
+}
+
+/// The first four bytes, which order as the bytes do.
+fn begins_with(name: &[u8]) -> u32 {
+    let mut four = [0; 4];
+    let count = name.len().min(4);
+    four[..count].copy_from_slice(&name[..count]);
+    u32::from_be_bytes(four)
+}
+
+/// Rows that a thread sorts alone.
+const ALONE: usize = 1 << 15;
+
+/// Sort in place: each half, parted by the middle one, on half of the threads.
+fn sort<T: Send>(items: &mut [T], threads: usize, compare: impl Fn(&T, &T) -> Ordering + Copy + Sync) {
+    if threads <= 1 || items.len() <= ALONE {
+        return items.sort_unstable_by(compare);
+    }
+    let (low, _, high) = items.select_nth_unstable_by(items.len() / 2, compare);
+    let halves = vec![(low, threads.div_ceil(2)), (high, threads / 2)];
+    map(2, halves, |(half, threads)| sort(half, threads, compare));
 }
 
 /// One document for each text.
@@ -119,14 +162,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn many_are_sorted_alike_by_any_number_of_threads() {
+        let names: Vec<String> = (0..3 * ALONE).map(|at| format!("id-{:x}", at.wrapping_mul(0x9e37_79b9) % 9973)).collect();
+        let sorted = |threads| order(None, names.len(), &[], |row| names[row].as_bytes(), threads);
+        let mut expected: Vec<u32> = (0..names.len() as u32).collect();
+        expected.sort_by_key(|at| &names[*at as usize]);
+        for threads in [1, 2, 3, 8] {
+            assert!(sorted(threads) == expected, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn names_that_begin_alike_are_in_order() {
+        let names = ["ab", "abc", "ab\0", "abcde", "abcdz", "abcd", "abd"];
+        let found = order(None, names.len(), &[], |row| names[row].as_bytes(), 1);
+        assert_eq!(found, [0, 2, 1, 5, 3, 4, 6]);
+    }
+
+    #[test]
     fn keys_decide_in_turn_and_then_names() {
         let names: [&[u8]; 5] = [b"e", b"b", b"c", b"a", b"d"];
         let key = |numbers, highest| Key { numbers, highest };
         let keys = [key(&[1, 0, 1, 1, 1], false), key(&[7, 9, 7, 7, 2], false)];
-        assert_eq!(order(None, 5, &keys, |row| names[row]), [1, 4, 3, 2, 0]);
-        assert_eq!(order(None, 5, &[key(&[7, 9, 7, 7, 2], true)], |row| names[row]), [1, 3, 2, 0, 4]);
-        assert_eq!(order(None, 5, &[], |row| names[row]), [3, 1, 2, 4, 0]);
-        assert_eq!(order(Some(&[4, 0, 3]), 3, &keys, |row| names[row]), [0, 2, 1]);
+        assert_eq!(order(None, 5, &keys, |row| names[row], 2), [1, 4, 3, 2, 0]);
+        assert_eq!(order(None, 5, &[key(&[7, 9, 7, 7, 2], true)], |row| names[row], 2), [1, 3, 2, 0, 4]);
+        assert_eq!(order(None, 5, &[], |row| names[row], 2), [3, 1, 2, 4, 0]);
+        assert_eq!(order(Some(&[4, 0, 3]), 3, &keys, |row| names[row], 2), [0, 2, 1]);
     }
 
     #[test]

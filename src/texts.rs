@@ -27,9 +27,14 @@ impl TextStore {
         self.offsets.len() - 1
     }
 
+    /// The bytes of all texts.
+    pub fn bytes(&self) -> u64 {
+        self.written + self.memory.len() as u64
+    }
+
     pub fn push(&mut self, text: &[u8]) -> io::Result<()> {
         self.memory.extend_from_slice(text);
-        self.offsets.push(self.written + self.memory.len() as u64);
+        self.offsets.push(self.bytes());
         if self.memory.len() > self.limit / 2 {
             self.write()?;
         }

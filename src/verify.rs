@@ -16,7 +16,8 @@ pub fn cosine(dot: u64, left: u64, right: u64) -> u64 {
         return 0;
     }
     let square = u128::from(dot) * u128::from(dot) * u128::from(WHOLE * WHOLE) / product;
-    square.isqrt() as u64
+    // A word and a gram that somebody made to share a hash count twice.
+    (square.isqrt() as u64).min(WHOLE)
 }
 
 /// What two texts have in common, whatever else there is in the collection.
@@ -297,8 +298,8 @@ impl Dispute {
         let mut shared = Vec::with_capacity(measures.shared as usize);
         let own = left.features.hashes();
         right.features.for_each(own, |at, _| shared.push(own[at]));
-        let differing = left.all.min(right.all) - shared.len() as u64;
-        let leftover = own.len().min(right.features.hashes().len()) as u64 - shared.len() as u64;
+        let differing = left.all.min(right.all).saturating_sub(shared.len() as u64);
+        let leftover = own.len().min(right.features.hashes().len()).saturating_sub(shared.len()) as u64;
         Dispute { shared, differing, leftover }
     }
 
@@ -314,7 +315,7 @@ impl Dispute {
 
     fn is_sibling(&self, left: &Profile, right: &Profile, rival: &Profile) -> bool {
         let differs = |side: &Profile| {
-            let apart = side.all.min(rival.all) - rival.features.count(side.features.hashes());
+            let apart = side.all.min(rival.all).saturating_sub(rival.features.count(side.features.hashes()));
             apart * 4 >= self.differing * 3
         };
         rival.features.lacks_fewer(&self.shared, self.differing.div_ceil(4)) && differs(left) && differs(right)

@@ -40,6 +40,7 @@ from neardup.errors import InvalidValue, NeardupError, shown
 EXAMPLES = int(os.environ.get("NEARDUP_HOSTILE", "40"))
 FIXED = "NEARDUP_HOSTILE" not in os.environ
 
+ROOT = Path(__file__).parent.parent
 TEXTS = ["the quick brown fox", "the quick brown fix", "", "漢字", "привет мир"]
 
 
@@ -615,22 +616,49 @@ def test_eight_threads_use_one_scheme_at_once() -> None:
         assert all(pool.map(work, range(16)))
 
 
-def test_a_table_that_another_thread_counts_into_is_refused_or_waits() -> None:
-    scheme, table = nd.scheme("text"), _native.Frequencies()
-    refused: list[str] = []
+# Run apart: threads that wait for each other would never end this one.
+COUNTING = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import neardup as nd
+from neardup import _native
+from tests.test_hostile import MANY
+scheme, table = nd.scheme("text"), _native.Frequencies(int(sys.argv[1]))
+def work(number):
+    if number % 3 == 2:
+        return table.documents and 0
+    scheme.count(MANY, table)
+    return len(MANY)
+with ThreadPoolExecutor(6) as pool:
+    counted = sum(pool.map(work, range(24)))
+one = _native.Frequencies(int(sys.argv[1]))
+for _ in range(16):
+    scheme.count(MANY, one, threads=1)
+assert counted == table.documents == 16 * len(MANY)
+assert table.to_bytes() == one.to_bytes()
+assert table.digest == one.digest
+"""
 
-    def count(_: int) -> int:
-        try:
-            scheme.count(MANY, table)
-        except InvalidValue as error:
-            refused.append(str(error))
-            return 0
-        return len(MANY)
 
-    with ThreadPoolExecutor(4) as pool:
-        counted = sum(pool.map(count, range(8)))
-    assert table.documents == counted > 0
-    assert all("in use by another thread" in message for message in refused)
+@pytest.mark.parametrize("limit", [100, 1 << 20])
+def test_many_threads_count_into_one_table_also_when_it_becomes_a_sketch(limit: int) -> None:
+    command = [sys.executable, "-c", COUNTING, str(limit)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_tables_are_added_to_and_fro_by_two_threads() -> None:
+    one, other = _native.Frequencies(), _native.Frequencies()
+    nd.scheme("text").count(MANY[:1], one)
+    nd.scheme("text").count(MANY[:1], other)
+    with ThreadPoolExecutor(2) as pool:
+        there = pool.submit(lambda: [one.merge(other) for _ in range(8)])
+        back = pool.submit(lambda: [other.merge(one) for _ in range(8)])
+        there.result(60)
+        back.result(60)
+    assert one.documents > 8
+    with pytest.raises(InvalidValue, match="cannot be added to itself"):
+        one.merge(one)
 
 
 def test_a_list_that_changes_during_the_call_is_read_as_it_was() -> None:

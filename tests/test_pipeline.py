@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,11 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
+from neardup import pipeline
+from neardup.adapters.cli import run
 from neardup.errors import GuardStopped, RefusedInput
 from neardup.guards import Limits
+from neardup.sources import open_source
 
 from .corpus import Rows, collection, write_jsonl
 
@@ -91,3 +95,49 @@ def test_verify_tells_how_many_pairs_are_done_of_how_many(monkeypatch: pytest.Mo
     assert told == sorted(told)
     assert len(set(told)) > 3
     assert told[-1] == pairs
+
+
+def test_an_iterable_is_asked_in_the_thread_that_called() -> None:
+    # A database connection, for one, may be used in no other.
+    asked: set[int] = set()
+
+    class Documents:
+        def __iter__(self) -> Iterator[dict[str, Any]]:
+            for number in range(10_000):
+                asked.add(threading.get_ident())
+                yield {"id": str(number), "text": f"text number {number}"}
+
+    assert nd.dedupe(Documents()).summary["documents"] == 10_000
+    assert asked == {threading.get_ident()}
+
+
+def test_a_batch_of_long_texts_has_few_of_them() -> None:
+    long = ["word " * 200_000] * 5
+    assert [len(batch) for batch in open_source(iter(long))] == [3, 2]
+    assert [len(batch) for batch in open_source(iter(["word"] * 5000))] == [4096, 904]
+
+
+def test_a_run_that_goes_on_makes_no_fingerprint_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    real = pipeline._fingerprints
+
+    def counted(scheme: Any, batch: Any, threads: int | None) -> Any:
+        made.append(len(batch))
+        if len(made) == stop:
+            raise KeyboardInterrupt
+        return real(scheme, batch, threads)
+
+    monkeypatch.setattr(pipeline, "_fingerprints", counted)
+    monkeypatch.setattr(pipeline, "CHECKPOINT_SECONDS", 0.0)
+    parts = [{"id": f"{number:05}", "text": f"the text {number} of many " * 40} for number in range(20_000)]
+    path = write_jsonl(tmp_path / "in.jsonl", parts)
+    stop = 6
+    command = ["dedupe", str(path), "-o", str(tmp_path / "out"), "--quiet", "--threads", "1"]
+    assert run(command) == 130
+    before, stop = sum(made), 0
+    made.clear()
+    assert run(command) == 0
+    assert 0 < sum(made) < len(parts)
+    assert sum(made) + before < len(parts) * 1.5, "but for what was at work"

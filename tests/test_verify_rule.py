@@ -217,3 +217,14 @@ def test_two_families_are_not_joined_by_a_pair_that_is_less_alike(copies: int, r
     assert 0.64 <= pair["similarity"] < 0.90
     assert pair["rule"] == rule
     assert len(removed(result)) == (2 if copies else 1)
+
+
+def test_a_word_made_to_share_the_hash_of_a_gram_breaks_nothing() -> None:
+    # Both hash to 0x028687f1429a227a, so the longer text has one feature twice.
+    frame = [*words(3, 200), "xaappx"]
+    rows = [document("short", frame), document("longer one", frame, ["fmnexljbco32jroy"])]
+    hashes = [hash for _, _, hash in nd.scheme("text").recipe.features("xaappx fmnexljbco32jroy")]
+    assert len(hashes) > len(set(hashes))
+    result = nd.dedupe(rows)
+    assert removed(result) == {"short"}
+    assert all(row["similarity"] <= 1 for row in evidence(result))

@@ -22,7 +22,7 @@ from neardup.sources.files import File
 from neardup.sources.limits import Limits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
 from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, checked_text, fields_of
-from neardup.sources.streams import worked_ahead
+from neardup.sources.streams import begun_ahead
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
@@ -46,7 +46,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
 
     with (
         file.chunks(request.limits) as chunks,
-        closing(worked_ahead(blocks(chunks, limits=request.limits), look)) as looked_at,
+        closing(begun_ahead(blocks(chunks, limits=request.limits), look)) as looked_at,
     ):
         for block, found in looked_at:
             if isinstance(block, LongLine):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow as pa
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.sources.columns import Table, slices
 from neardup.sources.reading import DEFAULT_ID, Report, Request, Unfit, batch_of, checked_text, fields_of
+from neardup.sources.streams import BLOCK
 from neardup.types import Bad, Batch, Document
 
 ROWS = 4096
@@ -84,29 +84,32 @@ def _set_batches(data: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _documents(name: str, data: Iterable[Any], request: Request, bad: Report) -> Iterator[Batch]:
-    items = enumerate(data)
-    while taken := list(islice(items, ROWS)):
-        ids, texts, places, records = [], [], [], []
-        for number, item in taken:
-            try:
-                key, text, record = _document(item, request)
-                ids.append(_clean(_id(key, number, request)))
-            except Unfit as fault:
-                bad(
-                    Bad(
-                        name,
-                        number + 1,
-                        None,
-                        str(fault),
-                        shown(item, 1000).encode("utf-8", "backslashreplace"),
-                    )
-                )
-                continue
-            texts.append(_clean(text))
-            places.append(number + 1)
-            records.append(record)
-        if ids:
-            yield batch_of(ids, texts, places, file=name, fields=fields_of(records, request.fields))
+    ids: list[str] = []
+    texts: list[str] = []
+    places: list[int] = []
+    records: list[Mapping[str, Any]] = []
+    size = 0
+
+    def batch() -> Batch:
+        return batch_of(ids, texts, places, file=name, fields=fields_of(records, request.fields))
+
+    for number, item in enumerate(data):
+        try:
+            key, text, record = _document(item, request)
+            ids.append(_clean(_id(key, number, request)))
+        except Unfit as fault:
+            raw = shown(item, 1000).encode("utf-8", "backslashreplace")
+            bad(Bad(name, number + 1, None, str(fault), raw))
+            continue
+        texts.append(_clean(text))
+        places.append(number + 1)
+        records.append(record)
+        size += len(text)
+        if len(ids) >= ROWS or size >= BLOCK:
+            yield batch()
+            ids, texts, places, records, size = [], [], [], [], 0
+    if ids:
+        yield batch()
 
 
 def _document(item: Any, request: Request) -> tuple[Any, str, Mapping[str, Any]]:

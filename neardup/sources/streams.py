@@ -10,8 +10,9 @@ import bz2
 import hashlib
 import lzma
 import zlib
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from io import SEEK_END, SEEK_SET, RawIOBase
 from queue import Full, Queue
@@ -219,16 +220,37 @@ def ahead(pieces: Iterator[T]) -> Generator[T, None, None]:
         thread.join(timeout=0.2)  # longer only if it waits for a pipe; then it is left to its wait
 
 
-def worked_ahead(
+def begun_ahead(
     pieces: Iterator[T], work: Callable[[T], U], workers: int = WORKERS
 ) -> Generator[tuple[T, U], None, None]:
-    """All pieces, each with what *work* makes of it: other threads do that while the last ones are used."""
+    """All pieces, each with what *work* makes of it, as soon as it is made; other threads make both."""
     with (
         ThreadPoolExecutor(workers) as pool,
         closing(ahead((piece, pool.submit(work, piece)) for piece in pieces)) as begun,
     ):
         for piece, made in begun:
             yield piece, made.result()
+
+
+def worked_ahead(
+    pieces: Iterator[T], work: Callable[[T], U], workers: int = WORKERS
+) -> Generator[tuple[T, U], None, None]:
+    """All pieces, each with what *work* makes of it: other threads do that while the last ones are used.
+
+    The pieces themselves are asked for in the calling thread, as who made them may expect.
+    """
+    with ThreadPoolExecutor(workers) as pool:
+        begun: deque[tuple[T, Future[U]]] = deque()
+        try:
+            for piece in pieces:
+                begun.append((piece, pool.submit(work, piece)))
+                if len(begun) > workers:
+                    first, made = begun.popleft()
+                    yield first, made.result()
+            for last, made in begun:
+                yield last, made.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # leaving waits for what is at work
 
 
 def _measured(pieces: Iterator[bytes], feed: Feed, limits: Limits) -> Iterator[bytes]:

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use super::InvalidValue;
 use super::texts::ArrowChunk;
 use crate::order::{self, Key};
+use crate::parallel::thread_count;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ordered, module)?)?;
@@ -21,6 +22,7 @@ fn ordered<'py>(
     ids: ArrowChunk,
     rows: Option<PyReadonlyArray1<'py, i32>>,
     keys: Vec<(PyReadonlyArray1<'py, u32>, bool)>,
+    threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray1<i32>>> {
     ids.check()?;
     let rows = rows.as_ref().map(|rows| rows.as_slice()).transpose()?;
@@ -39,7 +41,7 @@ fn ordered<'py>(
     let found = py.detach(|| {
         // SAFETY: the Python side passes the buffers of an Arrow array that it holds, whose memory is immutable.
         let id = |row: usize| unsafe { ids.item(row) }.ok().flatten().unwrap_or_default();
-        order::order(rows, count, &keys, id)
+        order::order(rows, count, &keys, id, thread_count(threads))
     });
     Ok(signed(found).into_pyarray(py))
 }

@@ -7,7 +7,7 @@ use super::interrupt::interruptible;
 use super::text::{LONG, NativeFrequencies, NativeRecipe, piece_of};
 use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::frequencies::Frequencies;
-use crate::parallel;
+use crate::parallel::{self, Cancel};
 use crate::recipe::Scratch;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -26,7 +26,7 @@ fn survey<'py>(
     py: Python<'py>,
     recipe: PyRef<'py, NativeRecipe>,
     chunk: ArrowChunk,
-    frequencies: Option<PyRef<'py, NativeFrequencies>>,
+    frequencies: Option<Py<NativeFrequencies>>,
     threads: Option<usize>,
 ) -> PyResult<Survey<'py>> {
     chunk.check()?;
@@ -40,39 +40,38 @@ fn survey<'py>(
     let mut spellings = vec![0u32; count];
     let piece = piece_of(&texts);
     let recipe = &recipe.0;
-    let mut look = |table: Option<&Frequencies>| {
-        interruptible(py, texts.bytes > LONG, |cancel| {
-            let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
-            let rows = content.chunks_mut(piece * 2).zip(informative.chunks_mut(piece));
-            let rows = rows.zip(lengths.chunks_mut(piece).zip(spellings.chunks_mut(piece)));
-            parallel::drain(
-                texts.items.chunks(piece).zip(rows),
-                threads,
-                cancel,
-                || (Scratch::default(), table.map(Frequencies::counter)),
-                |(scratch, counter), (texts, ((content, informative), (lengths, spellings)))| {
-                    let rows = content.chunks_mut(2).zip(informative).zip(lengths.iter_mut().zip(spellings));
-                    for (text, ((content, informative), (length, spelling))) in texts.iter().zip(rows) {
-                        let text = text_or_empty(text);
-                        *length = characters(text.bytes());
-                        *spelling = xxhash_rust::xxh3::xxh3_64(text.bytes()) as u32;
-                        let (found, hashes, grams) = recipe.survey(text, scratch, table.is_some());
-                        if let Some(found) = found {
-                            content[0] = found as u64;
-                            content[1] = (found >> 64) as u64;
-                            *informative = true;
-                        }
-                        if let Some(counter) = counter {
-                            counter.add(hashes, grams);
-                        }
+    let mut look = |table: Option<&Frequencies>, cancel: &Cancel| {
+        let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
+        let rows = content.chunks_mut(piece * 2).zip(informative.chunks_mut(piece));
+        let rows = rows.zip(lengths.chunks_mut(piece).zip(spellings.chunks_mut(piece)));
+        parallel::drain(
+            texts.items.chunks(piece).zip(rows),
+            threads,
+            cancel,
+            || (Scratch::default(), table.map(Frequencies::counter)),
+            |(scratch, counter), (texts, ((content, informative), (lengths, spellings)))| {
+                let rows = content.chunks_mut(2).zip(informative).zip(lengths.iter_mut().zip(spellings));
+                for (text, ((content, informative), (length, spelling))) in texts.iter().zip(rows) {
+                    let text = text_or_empty(text);
+                    *length = characters(text.bytes());
+                    *spelling = xxhash_rust::xxh3::xxh3_64(text.bytes()) as u32;
+                    let (found, hashes, grams) = recipe.survey(text, scratch, table.is_some());
+                    if let Some(found) = found {
+                        content[0] = found as u64;
+                        content[1] = (found >> 64) as u64;
+                        *informative = true;
                     }
-                },
-            );
-        })
+                    if let Some(counter) = counter {
+                        counter.add(hashes, grams);
+                    }
+                }
+            },
+        );
     };
+    let long = texts.bytes > LONG;
     match frequencies {
-        Some(frequencies) => frequencies.counting(|table| look(Some(table))),
-        None => look(None),
+        Some(frequencies) => frequencies.get().counting(py, long, |table, cancel| look(Some(table), cancel)),
+        None => interruptible(py, long, |cancel| look(None, cancel)),
     }?;
     let content = content.into_pyarray(py).reshape([count, 2])?;
     Ok((content, informative.into_pyarray(py), lengths.into_pyarray(py), spellings.into_pyarray(py)))

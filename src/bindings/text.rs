@@ -1,7 +1,7 @@
 //! Texts to fingerprints, and the frequencies that weigh them.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::features::Features;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
 use crate::normalize::{self, Normalization};
-use crate::parallel;
+use crate::parallel::{self, Cancel};
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
 
 /// Above this many bytes of text a call looks for Ctrl-C.
@@ -162,9 +162,8 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let into = countable(into)?;
-        let own = strings(texts)?;
-        self.count(py, Texts::from_list(&own)?, &into, threads)
+                let own = strings(texts)?;
+        self.count(py, Texts::from_list(&own)?, into.get(), threads)
     }
 
     /// The caller keeps the Arrow array alive during the call.
@@ -175,11 +174,10 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let into = countable(into)?;
-        chunk.check()?;
+                chunk.check()?;
         // SAFETY: as in `fingerprints_of_arrow`.
         let texts = unsafe { Texts::from_arrow(&chunk) }?;
-        self.count(py, texts, &into, threads)
+        self.count(py, texts, into.get(), threads)
     }
 }
 
@@ -217,39 +215,32 @@ impl NativeRecipe {
     ) -> PyResult<()> {
         let recipe = &self.0;
         let piece = piece_of(&texts);
-        into.counting(|table| {
-            interruptible(py, texts.bytes > LONG, |cancel| {
-                let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
-                parallel::drain(
-                    texts.items.chunks(piece),
-                    threads,
-                    cancel,
-                    || (Scratch::default(), table.counter()),
-                    |(scratch, counter), texts| {
-                        for text in texts {
-                            let text = text.as_ref().map_or(normalize::Text::Valid(""), |text| text.get());
-                            let (_, hashes, grams) = recipe.survey(text, scratch, true);
-                            counter.add(hashes, grams);
-                        }
-                    },
-                );
-            })
+        into.counting(py, texts.bytes > LONG, |table, cancel| {
+            let threads = parallel::thread_count(threads).min(texts.items.len().div_ceil(piece));
+            parallel::drain(
+                texts.items.chunks(piece),
+                threads,
+                cancel,
+                || (Scratch::default(), table.counter()),
+                |(scratch, counter), texts| {
+                    for text in texts {
+                        let text = text.as_ref().map_or(normalize::Text::Valid(""), |text| text.get());
+                        let (_, hashes, grams) = recipe.survey(text, scratch, true);
+                        counter.add(hashes, grams);
+                    }
+                },
+            );
         })
     }
 }
 
-#[pyclass(name = "Frequencies", module = "neardup._native")]
+/// Locks are taken with the interpreter released: who holds one may wait for it.
+#[pyclass(name = "Frequencies", module = "neardup._native", frozen)]
 pub struct NativeFrequencies {
     /// Several threads may count into it at once.
     table: RwLock<Frequencies>,
+    /// What was made of the table; changed only by who holds that.
     frozen: Mutex<Option<Arc<Frozen>>>,
-}
-
-/// The table to count into, unless another thread merges into it.
-fn countable<'py>(table: &Bound<'py, NativeFrequencies>) -> PyResult<PyRef<'py, NativeFrequencies>> {
-    table.try_borrow().map_err(|_| {
-        InvalidValue::new_err("the table is in use by another thread; count into one table a thread, and merge them")
-    })
 }
 
 impl NativeFrequencies {
@@ -257,34 +248,52 @@ impl NativeFrequencies {
         NativeFrequencies { table: RwLock::new(table), frozen: Mutex::default() }
     }
 
-    /// Let *count* count into the table.
-    pub(super) fn counting<T>(&self, count: impl FnOnce(&Frequencies) -> T) -> T {
-        let done = count(&self.table.read().unwrap_or_else(PoisonError::into_inner));
-        *self.frozen.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        if self.table.read().unwrap_or_else(PoisonError::into_inner).is_full() {
-            self.table.write().unwrap_or_else(PoisonError::into_inner).limit();
-        }
-        done
+    fn remember(&self, frozen: Option<Arc<Frozen>>) {
+        *self.frozen.lock().unwrap_or_else(PoisonError::into_inner) = frozen;
     }
 
-    /// What *ask* says of the table with all that was counted. Who counts may wait for the interpreter, so it
-    /// is let go.
+    /// Let *count* count into the table; see `interruptible`.
+    pub(super) fn counting<T: Send>(
+        &self,
+        py: Python<'_>,
+        long: bool,
+        count: impl FnOnce(&Frequencies, &Cancel) -> T + Send,
+    ) -> PyResult<T> {
+        interruptible(py, long, |cancel| {
+            let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+            let done = count(&table, cancel);
+            self.remember(None);
+            let is_full = table.is_full();
+            drop(table);
+            if is_full {
+                self.locked().limit();
+            }
+            done
+        })
+    }
+
+    fn locked(&self) -> RwLockWriteGuard<'_, Frequencies> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What *ask* says of the table with all that was counted.
     fn settled<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> T {
         py.detach(|| {
-            let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+            let mut table = self.locked();
             table.settle();
             ask(&mut table)
         })
     }
 
     pub(super) fn frozen(&self, py: Python<'_>) -> Arc<Frozen> {
-        let known = || self.frozen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(frozen) = &*known() {
-            return frozen.clone();
-        }
-        let frozen = Arc::new(self.settled(py, |table| table.freeze()));
-        *known() = Some(frozen.clone());
-        frozen
+        let known = || self.frozen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known().unwrap_or_else(|| {
+            self.settled(py, |table| {
+                let frozen = known().unwrap_or_else(|| Arc::new(table.freeze()));
+                self.remember(Some(frozen.clone()));
+                frozen
+            })
+        })
     }
 }
 
@@ -330,11 +339,24 @@ impl NativeFrequencies {
         self.settled(py, |table| table.get(hash))
     }
 
-    fn merge(&mut self, py: Python<'_>, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
-        let (own, other) = (&*self, &*other);
-        other.settled(py, |_| ());
-        let merged = own.settled(py, |table| table.merge(&other.table.read().unwrap_or_else(PoisonError::into_inner)));
-        self.frozen = Mutex::default();
+    fn merge(&self, py: Python<'_>, other: &Bound<'_, NativeFrequencies>) -> PyResult<()> {
+        let other = other.get();
+        if std::ptr::eq(self, other) {
+            return Err(InvalidValue::new_err("a table cannot be added to itself; count into another one"));
+        }
+        let merged = py.detach(|| {
+            // In a fixed order, so that two threads that merge to and fro never wait for each other.
+            let (mut own, mut theirs);
+            if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
+                (own, theirs) = (self.locked(), other.locked());
+            } else {
+                (theirs, own) = (other.locked(), self.locked());
+            }
+            own.settle();
+            theirs.settle();
+            self.remember(None);
+            own.merge(&theirs)
+        });
         merged.map_err(InvalidValue::new_err)
     }
 

@@ -79,10 +79,17 @@ const PIECE: usize = 16;
 const MADE: usize = 4;
 /// Most pairs that are looked at together.
 const ROUND: usize = 1 << 14;
+/// Fewer pairs, or profiles, than this are left to the calling thread.
+const FEW: usize = 64;
 /// Of a document without a text.
 const NONE: u32 = u32::MAX;
 /// A profile takes about so many bytes for each of the text.
 const SIZE: usize = 8;
+
+/// How many threads to use for so many pairs, or profiles.
+fn threads_for(count: usize, threads: Option<usize>) -> usize {
+    if count > FEW { parallel::thread_count(threads) } else { 1 }
+}
 
 /// Measures and judges pairs of documents, whose texts were set aside.
 #[pyclass(module = "neardup._native")]
@@ -129,7 +136,7 @@ impl Verifier {
             documents,
             ranks,
             text_of: vec![NONE; count],
-            profiles: Profiles::new(count, memory / 8 * 7),
+            profiles: Profiles::new(count, memory / 2),
             neighbours: None,
         })
     }
@@ -155,6 +162,12 @@ impl Verifier {
             Ok(())
         })
         .map_err(os_error)
+    }
+
+    /// How many bytes of texts are set aside.
+    #[getter]
+    fn text_bytes(&self) -> u64 {
+        self.texts.bytes()
     }
 
     /// Plain, common and rare similarity, and shared and all features, of each pair.
@@ -279,11 +292,11 @@ impl Verifier {
             let pairs = &pairs[at..end];
             self.prepare(py, pairs.iter().flat_map(|pair| [pair.0, pair.1]), threads)?;
             let profile = |document: u32| self.profiles.get(self.ranks.of(document));
-            interruptible(py, pairs.len() > 100, |cancel| {
+            interruptible(py, pairs.len() > FEW, |cancel| {
                 let pieces = pairs.chunks(PIECE).zip(found[at..end].chunks_mut(PIECE));
                 parallel::drain(
                     pieces,
-                    parallel::thread_count(threads),
+                    threads_for(pairs.len(), threads),
                     cancel,
                     || (),
                     |(), (pairs, found)| {
@@ -341,7 +354,7 @@ impl Verifier {
         }
         let accepted: Vec<_> = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).collect();
         let mut open: Vec<Open<'_>> = py.detach(|| {
-            parallel::map(parallel::thread_count(threads), accepted, |(pair, verdict)| {
+            parallel::map(threads_for(accepted.len(), threads), accepted, |(pair, verdict)| {
                 let (groups, all) = neighbours.rivals(pair.0, pair.1);
                 let both_have_copies = neighbours.are_two_groups(pair.0, pair.1);
                 Open { pair: *pair, verdict, groups, all, both_have_copies }
@@ -354,10 +367,11 @@ impl Verifier {
             self.prepare(py, open.iter().flat_map(Open::documents), threads)?;
             let profile = |document: u32| self.profiles.get(self.ranks.of(document));
             let look_up = |numbers: &[u32]| numbers.iter().map(|number| profile(*number)).collect();
-            interruptible(py, open.len() > 100, |cancel| {
+            interruptible(py, open.len() > FEW, |cancel| {
+                let threads = threads_for(open.len(), threads);
                 parallel::drain(
                     open.chunks_mut(PIECE),
-                    parallel::thread_count(threads),
+                    threads,
                     cancel,
                     || (),
                     |(), open| {
@@ -398,10 +412,10 @@ impl Verifier {
         let recipe = &self.recipe.get().0;
         let (texts, text_of, frequencies) = (&self.texts, &self.text_of, self.frequencies.as_deref());
         let mut made: Vec<Option<std::io::Result<Box<Profile>>>> = missing.iter().map(|_| None).collect();
-        interruptible(py, missing.len() > 100, |cancel| {
+        interruptible(py, missing.len() > FEW, |cancel| {
             parallel::drain(
                 missing.chunks(MADE).zip(made.chunks_mut(MADE)),
-                parallel::thread_count(threads),
+                threads_for(missing.len(), threads),
                 cancel,
                 || (Bench::default(), Vec::new()),
                 |(bench, text), (ranks, made)| {
