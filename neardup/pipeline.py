@@ -1168,17 +1168,20 @@ class Judgements:
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
         for part in verdicts:
-            self.note(np.arange(count, count + len(part.reason)), part)
+            self._take(np.arange(count, count + len(part.reason)), part)
             count += len(part.reason)
         self.known[-more:] = True
 
     def note(self, rows: Rows, verdicts: Verdicts) -> None:
         """Verdicts on some pairs."""
+        self._take(rows, verdicts)
+        self._tell(len(rows))
+
+    def _take(self, rows: Rows, verdicts: Verdicts) -> None:
         self.judged[rows] = True
         self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
         for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
             self.measured[rows, column] = np.rint(values * WHOLE)
-        self._tell(len(rows))
 
     def _tell(self, more: int) -> None:
         self._done += more

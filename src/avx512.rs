@@ -134,7 +134,7 @@ impl Avx512 {
         unsafe { lookup::add_counts(lines, keys, room) }
     }
 
-    /// Write the class of each feature, as `Frozen::classes` does.
+    /// Write the class of each feature, as `Frozen::look_up` does.
     pub fn classes(self, buckets: &[Bucket], hashes: &[u64], out: &mut [u8]) {
         // SAFETY: as in `count`.
         unsafe { lookup::classes(buckets, hashes, out) }

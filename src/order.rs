@@ -163,7 +163,8 @@ mod tests {
 
     #[test]
     fn many_are_sorted_alike_by_any_number_of_threads() {
-        let names: Vec<String> = (0..3 * ALONE).map(|at| format!("id-{:x}", at.wrapping_mul(0x9e37_79b9) % 9973)).collect();
+        let names: Vec<String> =
+            (0..3 * ALONE).map(|at| format!("id-{:x}", at.wrapping_mul(0x9e37_79b9) % 9973)).collect();
         let sorted = |threads| order(None, names.len(), &[], |row| names[row].as_bytes(), threads);
         let mut expected: Vec<u32> = (0..names.len() as u32).collect();
         expected.sort_by_key(|at| &names[*at as usize]);

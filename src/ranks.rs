@@ -1,4 +1,4 @@
-//! Which of many numbers are wanted, and the rank of each that is: two bits a number.
+//! Which of many numbers are wanted, and the rank of each that is: a bit and a half a number.
 
 pub struct Ranks {
     /// A bit for each number.

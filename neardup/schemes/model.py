@@ -304,7 +304,7 @@ class Scheme:
         """This scheme with the document frequencies of *documents*, which are read once.
 
         The table is exact up to *max_features* different features (33,554,432 unless said; about
-        0.7 GB); beyond that it is a sketch of fixed size that may say too much, never too little.
+        1.1 GB); beyond that it is a sketch of fixed size that may say too much, never too little.
         """
         most = () if max_features is None else (whole("max_features", max_features, 1, MAX_FEATURES),)
         table = _native.Frequencies(*most)

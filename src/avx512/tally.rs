@@ -1,4 +1,4 @@
-//! The different values of a list: without checks of places that are known to be there, and gathered eight at once.
+//! The different values of a list: without checks of places that are known to be there, and gathered eight, or of grams sixteen, at once.
 
 use std::arch::x86_64::*;
 

@@ -162,7 +162,7 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-                let own = strings(texts)?;
+        let own = strings(texts)?;
         self.count(py, Texts::from_list(&own)?, into.get(), threads)
     }
 
@@ -174,7 +174,7 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-                chunk.check()?;
+        chunk.check()?;
         // SAFETY: as in `fingerprints_of_arrow`.
         let texts = unsafe { Texts::from_arrow(&chunk) }?;
         self.count(py, texts, into.get(), threads)

@@ -19,7 +19,7 @@ from neardup.adapters.cli.fingerprint import tell
     "--max-features",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Features counted exactly; beyond that a sketch that may say too much.  [default: 33554432, 0.7 GB]",
+    help="Features counted exactly; beyond that a sketch that may say too much.  [default: 33554432, 1.1 GB]",
 )
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option(
