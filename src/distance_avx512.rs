@@ -306,10 +306,7 @@ fn narrow<const W: usize, const V: usize>(
             // A vector is written whole, however few of its lanes are hits.
             hits.reserve(ROOM * columns.len() + 8);
         }
-        let mut query = zeros;
-        for word in 0..W {
-            query[word] = _mm512_set1_epi64(left[word][i] as i64);
-        }
+        let query = query(left, i);
         let own = _mm512_set1_epi64(i as i64);
         for part in 0..V {
             let found = _mm512_mask_cmple_epu64_mask(inside[part], measure(&query, &near[part]), limit);
@@ -324,60 +321,78 @@ fn narrow<const W: usize, const V: usize>(
     unsafe { hits.set_len(count) };
 }
 
-/// `R` rows from `i` against a range of columns.
+/// `R` rows from `i` against the columns `j..end`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn rectangle<const W: usize, const R: usize>(
     left: &Planes<'_, W>,
     i: usize,
     right: &Planes<'_, W>,
-    start: usize,
+    mut j: usize,
     end: usize,
     radius: u32,
     hits: &mut Vec<[u32; 2]>,
 ) {
-    let mut queries = [[_mm512_setzero_si512(); W]; R];
-    for (r, query) in queries.iter_mut().enumerate() {
-        for word in 0..W {
-            query[word] = _mm512_set1_epi64(left[word][i + r] as i64);
-        }
-    }
     let limit = _mm512_set1_epi64(i64::from(radius));
-    sweep(&queries, i, right, start, end, limit, hits);
+    loop {
+        j = next_near::<W, R>(left, i, right, j, end, limit);
+        if j == end {
+            return;
+        }
+        let inside = lanes(end - j);
+        let columns = load(right, j, inside, &[_mm512_setzero_si512(); W]);
+        for r in 0..R {
+            let distances = measure(&query(left, i + r), &columns);
+            emit(_mm512_mask_cmple_epu64_mask(inside, distances, limit), i + r, j, hits);
+        }
+        j = (j + 8).min(end);
+    }
 }
 
-/// All rows of `queries`, the first being number `i`, against the columns `j..end`.
-#[inline(never)] // inlined, four words are compared a quarter slower
+/// The first eight columns from `j` on of which one is within the limit of one of `R` rows; or the last, if they
+/// are fewer than eight, or the end.
+#[inline(never)] // it calls nothing, so the rows stay in registers: beside `emit` they would not
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn sweep<const W: usize, const R: usize>(
-    queries: &[[__m512i; W]; R],
+fn next_near<const W: usize, const R: usize>(
+    left: &Planes<'_, W>,
     i: usize,
     right: &Planes<'_, W>,
     mut j: usize,
     end: usize,
     limit: __m512i,
-    hits: &mut Vec<[u32; 2]>,
-) {
+) -> usize {
+    assert!(right.iter().all(|plane| plane.len() >= end), "the columns lie in every plane");
+    let mut queries = [[_mm512_setzero_si512(); W]; R];
+    for (r, own) in queries.iter_mut().enumerate() {
+        *own = query(left, i + r);
+    }
     while j + 8 <= end {
-        let columns = load_full(right, j);
+        let mut columns = [_mm512_setzero_si512(); W];
+        for word in 0..W {
+            // SAFETY: a plane has `end` words, and the eight from `j` on are among them.
+            columns[word] = unsafe { _mm512_loadu_si512(right[word].as_ptr().add(j).cast()) };
+        }
         let mut least = measure(&queries[0], &columns);
         for query in &queries[1..] {
             least = _mm512_min_epu32(least, measure(query, &columns));
         }
         if _mm512_cmple_epu64_mask(least, limit) != 0 {
-            for (r, query) in queries.iter().enumerate() {
-                emit(_mm512_cmple_epu64_mask(measure(query, &columns), limit), i + r, j, hits);
-            }
+            break;
         }
         j += 8;
     }
-    if j < end {
-        let inside = lanes(end - j);
-        let columns = load(right, j, inside, &[_mm512_setzero_si512(); W]);
-        for (r, query) in queries.iter().enumerate() {
-            emit(_mm512_mask_cmple_epu64_mask(inside, measure(query, &columns), limit), i + r, j, hits);
-        }
+    j
+}
+
+/// One row in all lanes.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn query<const W: usize>(planes: &Planes<'_, W>, i: usize) -> [__m512i; W] {
+    let mut query = [_mm512_setzero_si512(); W];
+    for word in 0..W {
+        query[word] = _mm512_set1_epi64(planes[word][i] as i64);
     }
+    query
 }
 
 #[inline]
@@ -388,18 +403,6 @@ fn measure<const W: usize>(query: &[__m512i; W], columns: &[__m512i; W]) -> __m5
         sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(_mm512_xor_si512(query[word], columns[word])));
     }
     sum
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn load_full<const W: usize>(planes: &Planes<'_, W>, j: usize) -> [__m512i; W] {
-    let mut columns = [_mm512_setzero_si512(); W];
-    for word in 0..W {
-        let eight = &planes[word][j..j + 8];
-        // SAFETY: the slice above holds the eight words that are read.
-        columns[word] = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
-    }
-    columns
 }
 
 /// The columns from `j` in the lanes inside; the pad in the others.
