@@ -29,6 +29,20 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Loss:
+    """What a source lost."""
+
+    source: str
+    documents: int
+    removed: int
+
+    @property
+    def share(self) -> float:
+        """Of its documents."""
+        return self.removed / max(self.documents, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Trip:
     """A guard that was looked at."""
 
@@ -44,30 +58,39 @@ class Trip:
         return self.value > self.limit
 
     def __str__(self) -> str:
+        limit = f"{self.limit:g}" if isinstance(self.limit, int) else f"{self.limit * 100:g}%"
         shown = ", ".join(self.examples)
         return (
-            f"{self.what} (limit {self.limit:g}; for example {shown})"
-            if shown
-            else f"{self.what} (limit {self.limit:g})"
+            f"{self.what} (limit {limit}; for example {shown})" if shown else f"{self.what} (limit {limit})"
         )
 
 
-def cluster_guard(limits: Limits, size: int, members: Sequence[str]) -> Trip | None:
-    """The largest cluster and some of its members."""
+def cluster_guard(limits: Limits, clusters: Sequence[tuple[int, Sequence[str]]]) -> Trip | None:
+    """The largest clusters, each with its size and some of its members."""
     if limits.max_cluster is None:
         return None
+    (size, members), *others = clusters
     what = f"the largest cluster has {size:,} members"
+    also = [f"{more:,} ({', '.join(some)})" for more, some in others if more > limits.max_cluster]
+    if also:
+        what += f"; the next ones have {' and '.join(also)}"
     return Trip("--max-cluster", limits.max_cluster, size, what, tuple(members))
 
 
-def loss_guard(
-    limits: Limits, source: str, documents: int, removed: int, examples: Sequence[str]
-) -> Trip | None:
-    """The source that loses the largest share of its documents."""
-    if limits.max_loss is None or not documents:
+def loss_guard(limits: Limits, losses: Sequence[Loss], examples: Sequence[str]) -> Trip | None:
+    """The sources that lose the largest shares of their documents, and examples of what the first one loses."""
+    worst, *others = losses
+    if limits.max_loss is None or not worst.documents:
         return None
-    what = f"source {source!r} would lose {removed:,} of {documents:,} documents ({removed / documents:.1%})"
-    return Trip("--max-loss", limits.max_loss, removed / documents, what, tuple(examples))
+    what = f"source {worst.source!r} would lose {_loss(worst)}"
+    also = [f"{one.source!r} {_loss(one)}" for one in others if one.share > limits.max_loss]
+    if also:
+        what += f"; {' and '.join(also)}"
+    return Trip("--max-loss", float(limits.max_loss), worst.share, what, tuple(examples))
+
+
+def _loss(loss: Loss) -> str:
+    return f"{loss.removed:,} of {loss.documents:,} documents ({loss.share:.1%})"
 
 
 def same_guard(limits: Limits, documents: int, same: int, examples: Sequence[str]) -> Trip | None:
@@ -75,4 +98,4 @@ def same_guard(limits: Limits, documents: int, same: int, examples: Sequence[str
     if limits.max_same is None or documents <= 1000:
         return None
     what = f"one fingerprint is shared by {same:,} of {documents:,} documents ({same / documents:.1%})"
-    return Trip("--max-same", limits.max_same, same / documents, what, tuple(examples))
+    return Trip("--max-same", float(limits.max_same), same / documents, what, tuple(examples))

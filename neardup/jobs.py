@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -50,6 +50,8 @@ WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
 WITHOUT_INFORMATION: Final = "without_information.jsonl"
 REPORT: Final = "report.html"
+# Of a run that a guard stopped, beside the one that it would have replaced.
+STOPPED: Final = "stopped.html"
 FORMAT: Final = 1
 # The names that a run gives; kept files end as `sinks.kept` names them.
 _ENDINGS: Final = "|".join([*FORMATS, "tsv", "tab", "arrows", "txt"])
@@ -127,7 +129,10 @@ def run_job(job: Job) -> Done:
     """Do it, or go on with it; everything is written when this returns."""
     check_choices(job.settings, job.scheme, job.threads)
     check_folder(job.out)
-    quarantine = Quarantine(os.path.join(job.out, QUARANTINE), overwrite=True)
+    # A run that --overwrite replaces stays whole until the new one has its results.
+    work = os.path.join(job.out, WORK)
+    stands = job.overwrite and bool(_manifest(job.out))
+    quarantine = Quarantine(os.path.join(work if stands else job.out, QUARANTINE), overwrite=True)
     source = _open(job, job.inputs, quarantine)
     protected = _open(job, job.protect, quarantine) if job.protect else None
     key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
@@ -136,11 +141,10 @@ def run_job(job: Job) -> Done:
         shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
         return Done(done, None)
     _check_free(job)
-    work = os.path.join(job.out, WORK)
     os.makedirs(work, exist_ok=True)
     os.makedirs(os.path.dirname(os.path.abspath(_page(job))), exist_ok=True)
     with _alone(job.out, work):
-        _clear(job.out)
+        _clear(job.out, outputs=not stands)
         flow = Flow(
             job.settings,
             job.scheme,
@@ -161,6 +165,12 @@ def run_job(job: Job) -> Done:
                     for _ in one or ():
                         pass
         stopped = job.guards and any(trip.stopped for trip in result.guards)
+        if stands and stopped and os.path.dirname(os.path.abspath(_page(job))) == os.path.abspath(job.out):
+            job = replace(job, report=os.path.join(job.out, STOPPED))
+        elif stands and not stopped:
+            _remove_run(job.out)
+            if quarantine.count:
+                os.replace(os.path.join(work, QUARANTINE), os.path.join(job.out, QUARANTINE))
         _drop_report(job)
         if stopped or job.report is not None:
             _note_report(job)
@@ -299,9 +309,10 @@ def _check_free(job: Job) -> None:
         )
 
 
-def _clear(out: str) -> None:
-    """Remove what an unfinished run left; its finished parts stay."""
-    _remove_outputs(out)
+def _clear(out: str, *, outputs: bool) -> None:
+    """Remove what an unfinished run left, with its *outputs* unless they are of another run; its parts stay."""
+    if outputs:
+        _remove_outputs(out)
     work = os.path.join(out, WORK)
     for folder in (out, work):
         sweep(folder)
@@ -347,15 +358,9 @@ def _listed(manifest: dict[str, Any]) -> list[str]:
 
 def _finished(job: Job, key: str) -> dict[str, Any] | None:
     """The manifest of the same run, if it is there; an error if another one is."""
-    path = os.path.join(job.out, MANIFEST)
-    if not os.path.lexists(path):
+    if job.overwrite or not os.path.lexists(os.path.join(job.out, MANIFEST)):
         return None
     found = _manifest(job.out)
-    if job.overwrite:
-        # The manifest last: as long as it stands, what it lists is known to be of a run.
-        _remove_outputs(job.out, _listed(found))
-        os.unlink(path)
-        return None
     if found.get("run") == _run_id(job, key):
         if problems := Run(job.out).problems():
             raise DamagedFile(f"{job.out!r} holds this run, but {problems[0]}; use --overwrite to repeat it")
@@ -364,6 +369,12 @@ def _finished(job: Job, key: str) -> dict[str, Any] | None:
         f"{job.out!r} holds another run, or the same with other outputs; "
         "choose another folder, or use --overwrite"
     )
+
+
+def _remove_run(out: str) -> None:
+    """Remove a finished run; the manifest last: as long as it stands, what it lists is known to be of a run."""
+    _remove_outputs(out, _listed(_manifest(out)))
+    os.unlink(os.path.join(out, MANIFEST))
 
 
 def _remove_outputs(out: str, listed: Sequence[str] = ()) -> None:

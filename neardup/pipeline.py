@@ -33,13 +33,12 @@ from neardup.features.image import fingerprints_of
 from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
 from neardup.guards import Limits as Guards
-from neardup.guards import Trip, cluster_guard, loss_guard, same_guard
+from neardup.guards import Loss, Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, parse_keep, undated
 from neardup.pairs import join, join_batches
 from neardup.planner import plan
 from neardup.progress import Advance, by_share, stage
 from neardup.radius import radius_for, recall_at
-from neardup.report import Loss
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.model import arrow_chunk
@@ -78,10 +77,15 @@ Flags = npt.NDArray[np.bool_]
 NARROW: Final = 2_000
 # The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
+# The share of pairs of a similarity that the radius holds for who wants all: it holds every pair only where it is
+# as wide as the fingerprint.
+NEARLY_ALL: Final = 0.99999
 CHECKPOINT_SECONDS: Final = 30.0
 # The layout of checkpoints.
 PARTS: Final = 3
 EXAMPLES: Final = 5
+# Clusters and sources that a guard names.
+WORST: Final = 3
 # Bad records that a result holds, and bytes of each.
 SOME_BAD: Final = 1_000
 # Bytes for texts that are verified, and for sorting fingerprints, where the user says nothing.
@@ -455,6 +459,15 @@ class Flow:
                 self._tell(
                     f"{lack:,} of {own:,} documents have no {name!r}; {option} takes them for one source"
                 )
+        for rule in self.keep.rules if own > 1 else ():
+            if rule.field is not None and rule.score is not None and not self.pictures:
+                scores = map(rule.score, documents.column(rule.field)[:own])
+                first = next(scores)
+                if all(score == first for score in scores):
+                    self._tell(
+                        f"--keep {rule.name} decides nothing: all {own:,} documents have the same {rule.field!r} "
+                        "for it, or none that it understands"
+                    )
         for rule, odd in undated(self.keep, lambda name: documents.column(name)[:own]):
             self._undated += len(odd)
             self._tell(
@@ -678,7 +691,7 @@ class Flow:
         radius = settings.radius
         if radius is None:
             wanted = 1.0 if settings.exact else settings.recall
-            share = min(wanted / (1.0 if settings.exact else JOIN_RECALL), 0.999)
+            share = min(wanted / (1.0 if settings.exact else JOIN_RECALL), NEARLY_ALL)
             radius = radius_for(settings.similarity, share, bits)
         recall = 1.0
         if not settings.exact and settings.radius is None:
@@ -851,7 +864,7 @@ class Flow:
         losses, worst, examples = _losses(documents, self.settings, fixed, conclusion.keep)
         trips: list[Trip | None] = []
         if len(documents):
-            trips = self._guards(documents, conclusion, losses[worst], examples)
+            trips = self._guards(documents, conclusion, [losses[at] for at in worst], examples)
         _give_back()
         alike = _native.most_alike(prints.words, prints.valid)
         if len(alike):
@@ -888,14 +901,14 @@ class Flow:
         )
 
     def _guards(
-        self, documents: Documents, conclusion: Conclusion, worst: Loss, lost: Rows
+        self, documents: Documents, conclusion: Conclusion, worst: Sequence[Loss], lost: Rows
     ) -> list[Trip | None]:
         limits, ids = self.settings.guards, documents.ids
-        members = np.flatnonzero(conclusion.keeper == conclusion.largest)[:EXAMPLES]
-        return [
-            cluster_guard(limits, conclusion.size, _ids(ids, members)),
-            loss_guard(limits, worst.source, worst.documents, worst.removed, _ids(ids, lost)),
+        clusters = [
+            (size, _ids(ids, np.flatnonzero(conclusion.keeper == keeper)[:EXAMPLES]))
+            for keeper, size in conclusion.largest
         ]
+        return [cluster_guard(limits, clusters), loss_guard(limits, worst, _ids(ids, lost))]
 
 
 def _give_back() -> None:
@@ -983,14 +996,14 @@ def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Pla
 
 def _losses(
     documents: Documents, settings: Settings, fixed: Flags, keep: Flags
-) -> tuple[list[Loss], int, Rows]:
-    """What each source loses, the one that loses the largest share, and examples of what it loses."""
+) -> tuple[list[Loss], list[int], Rows]:
+    """What each source loses, those that lose the largest shares, and examples of what the first one loses."""
     names, codes = _source_of(documents, settings)
     gone = ~fixed & ~keep
     totals, lost = (_tally(codes, of, len(names)) for of in (~fixed, gone))
     losses = [Loss(*row) for row in zip(names, totals.tolist(), lost.tolist(), strict=True)]
-    worst = int(np.argmax(lost / np.maximum(totals, 1)))
-    return losses, worst, np.flatnonzero(gone & (codes == worst))[:EXAMPLES]
+    worst = np.argsort(-lost / np.maximum(totals, 1), kind="stable")[:WORST].tolist()
+    return losses, worst, np.flatnonzero(gone & (codes == worst[0]))[:EXAMPLES]
 
 
 def _tally(codes: Places, wanted: Flags, count: int) -> Rows:
@@ -1037,9 +1050,12 @@ class Representatives:
             codes = np.array(
                 [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int32
             )
+        # Across sources a document that is protected and one that is not are never one text: the one may be a
+        # copy of what the other is not compared with.
+        apart = codes if codes is None or settings.across is None else codes * 2 + fixed
         document, of_document, twin = _native.one_of_each(
             documents.content,
-            None if codes is None else codes.view(np.uint32),
+            None if apart is None else apart.astype(np.uint32),
             _order(documents, keep, fixed, None, threads=threads),
         )
         alone = np.ones(len(documents), dtype=bool)
@@ -1342,11 +1358,15 @@ class Conclusion:
         self._judged = replace(judged, keeper=judged.keeper[:0].copy())
         keepers, members = np.unique(self.keeper[~self.stays], return_counts=True)
         self.clusters = len(keepers)
-        self.size = 1 + int(members.max(initial=0))
-        """Of the largest cluster."""
-        self.largest = int(keepers[members.argmax()]) if len(keepers) else 0
+        first = np.argsort(-members, kind="stable")[:WORST]
+        self.largest = list(zip(keepers[first].tolist(), (1 + members[first]).tolist(), strict=True)) or [
+            (0, 1)
+        ]
+        """The keepers and sizes of the largest clusters."""
         self.keep = self.stays
         self.cluster = self.keeper
+        self._copies = np.zeros((3, 0), dtype=np.int32)
+        """Documents that go for a copy of theirs, what that is a duplicate of, and the pair that says so."""
         if keep.none:
             clustered = np.ones(count, dtype=np.int32)
             clustered[keepers] += members.astype(np.int32)
@@ -1356,6 +1376,12 @@ class Conclusion:
                 texts = np.bincount(judged.keeper, minlength=len(judged.keeper))
                 copies = (text >= 0) & self.stays & (texts[judged.keeper[text]] > 1) & ~fixed
                 self.cluster = np.where(copies, same.document[text], self.keeper)
+                rows = np.flatnonzero(copies & (self.cluster != np.arange(count, dtype=np.int32)))
+                goes = np.flatnonzero(judged.keeper != np.arange(len(judged.keeper), dtype=np.int32))[::-1]
+                member = np.zeros(len(judged.keeper), dtype=np.int32)
+                member[judged.keeper[goes]] = goes
+                other = member[text[rows]]
+                self._copies = np.array([rows, same.document[other], judged.pair[other]], dtype=np.int32)
             self.keep = self.stays & ((clustered[self.cluster] == 1) | fixed)
 
     def _settle(self, rows: Rows, keeper: Places) -> None:
@@ -1399,9 +1425,13 @@ class Conclusion:
         measured = np.ones((len(rows), 3))
         # Of what was not verified nothing is known, which is not the same as 0.
         measured[~copies] = self._judged.measured[pair[~copies]] / WHOLE if self._measure.verifies else np.nan
-        rules = np.where(self._same.spelled_alike(rows, keeper), 0, len(REASONS) + 2).astype(np.uint8)
+        rules = self._copied(rows, keeper)
         rules[~copies] = self._rules(self._judged.reason[pair[~copies]])
         return distance, measured, rules
+
+    def _copied(self, one: Rows | Places, other: Rows | Places) -> npt.NDArray[np.uint8]:
+        """The places in `_words` of what is said of documents with the same text."""
+        return np.where(self._same.spelled_alike(one, other), 0, len(REASONS) + 2).astype(np.uint8)
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """The places of reasons in `_words`."""
@@ -1454,8 +1484,10 @@ class Conclusion:
         pairs = np.flatnonzero(judged.known & ~shown) if self._measure.verifies else np.zeros(0, np.int64)
         one, other = same.document[found.left[pairs]], same.document[found.right[pairs]]
         swap = self.stays[other] & ~self.stays[one]
-        keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one)])
-        members = np.concatenate([goes, np.where(swap, one, other)])
+        copies, partners, said = self._copies
+        keeper = np.concatenate([self.keeper[goes], np.where(swap, other, one), partners])
+        members = np.concatenate([goes, np.where(swap, one, other), copies])
+        pairs = np.concatenate([pairs, said])
         order = _by_ids(self._documents.ids, keeper, members, self._threads)
         for begin in range(0, len(order), STEP):
             yield self._rows(order[begin : begin + STEP], goes, pairs, keeper, members)
@@ -1472,6 +1504,9 @@ class Conclusion:
         distance[gone], measured[gone], rules[gone] = self._numbers(goes[rows[gone]])
         distance[~gone], measured[~gone] = found.distance[pair], judged.measured[pair] / WHOLE
         rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.accepted[pair]
+        one, other = keeper[rows], members[rows]
+        alike = ~gone & accepted & self._same.equal(one, other)
+        rules[alike] = self._copied(one[alike], other[alike])
         columns = {
             "keeper": ids.take(pa.array(keeper[rows])).cast(pa.string()),
             "id": ids.take(pa.array(members[rows])).cast(pa.string()),

@@ -1,5 +1,6 @@
 //! Neighbourhoods: who is near whom, and an order of pairs in which neighbours meet soon.
 
+use crate::ranks::Ranks;
 use crate::verify::WHOLE;
 
 /// Rivals that are looked at, for each pair and test.
@@ -39,20 +40,21 @@ pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
     }
     let mut state = vec![State::New; documents];
     let mut found = Walk { order: Vec::with_capacity(pairs.len()), ends: Vec::new() };
-    let mut queue = std::collections::VecDeque::new();
+    // The last one met goes on, which stays longest among the same neighbours.
+    let mut met = Vec::new();
     for start in 0..documents {
         if state[start] != State::New || begins[start] == begins[start + 1] {
             continue;
         }
-        queue.push_back(start);
-        while let Some(at) = queue.pop_front() {
+        met.push(start);
+        while let Some(at) = met.pop() {
             for (other, number) in &links[begins[at] as usize..begins[at + 1] as usize] {
                 let there = &mut state[*other as usize];
                 if *there == State::Passed {
                     found.order.push(*number);
                 } else if *there == State::New {
                     *there = State::Met;
-                    queue.push_back(*other as usize);
+                    met.push(*other as usize);
                 }
             }
             state[at] = State::Passed;
@@ -69,8 +71,8 @@ pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
 
 /// The candidates of each document that are near it, and groups of nearly identical ones.
 pub struct Neighbours {
-    /// Those that have any, in ascending order.
-    documents: Vec<u32>,
+    /// Of those that have any; what is known of each stands in its order.
+    ranks: Ranks,
     begins: Vec<usize>,
     entries: Vec<(u32, u16)>,
     group: Vec<u32>,
@@ -79,14 +81,12 @@ pub struct Neighbours {
 }
 
 impl Neighbours {
-    /// Of pairs, each with its similarity; from *same* on two are nearly identical.
-    pub fn new(pairs: &[((u32, u32), u16)], same: u16) -> Neighbours {
-        let mut documents: Vec<u32> = pairs.iter().flat_map(|((left, right), _)| [*left, *right]).collect();
-        documents.sort_unstable();
-        documents.dedup();
-        // All are there: the partition point is the place.
-        let place = |document: u32| documents.partition_point(|other| *other < document);
-        let count = documents.len();
+    /// Of pairs of so many *documents*, each with its similarity; from *same* on two are nearly identical.
+    pub fn new(documents: usize, pairs: &[((u32, u32), u16)], same: u16) -> Neighbours {
+        let met = pairs.iter().flat_map(|((left, right), _)| [*left as usize, *right as usize]);
+        let ranks = Ranks::new(documents, met);
+        let place = |document: u32| ranks.of(document).unwrap_or_default(); // all are there
+        let count = ranks.len();
         let mut group: Vec<u32> = (0..count as u32).collect();
         let mut begins = vec![0usize; count + 1];
         for ((left, right), similarity) in pairs {
@@ -113,18 +113,18 @@ impl Neighbours {
         for at in 0..count as u32 {
             group[at as usize] = root(&mut group, at);
         }
-        Neighbours { documents, begins, entries, group, same }
+        Neighbours { ranks, begins, entries, group, same }
     }
 
     fn of(&self, document: u32) -> &[(u32, u16)] {
-        match self.documents.binary_search(&document) {
-            Ok(at) => &self.entries[self.begins[at]..self.begins[at + 1]],
-            Err(_) => &[],
+        match self.ranks.of(document) {
+            Some(at) => &self.entries[self.begins[at]..self.begins[at + 1]],
+            None => &[],
         }
     }
 
     fn group(&self, document: u32) -> Option<u32> {
-        self.documents.binary_search(&document).ok().map(|at| self.group[at])
+        self.ranks.of(document).map(|at| self.group[at])
     }
 
     /// Whether each of a pair is in a group with others, and not in one with the other. Who is wholly alike is no
@@ -192,12 +192,12 @@ mod tests {
     #[test]
     fn rivals_are_the_nearest_of_other_groups() {
         let pairs = [((0, 1), 9500), ((1, 7), 9200), ((0, 3), 7000), ((0, 9), 8000), ((3, 9), 9900)];
-        let near = Neighbours::new(&pairs, 9000);
+        let near = Neighbours::new(10, &pairs, 9000);
         assert_eq!(near.rivals(0, 1), (vec![9], vec![7, 9, 3]));
         assert_eq!(near.rivals(4, 5), (vec![], vec![]));
         assert!(near.are_two_groups(0, 9));
         assert!(!near.are_two_groups(0, 7) && !near.are_two_groups(0, 4));
         let copies = [((0, 1), 10_000), ((2, 3), 10_000), ((0, 2), 8000)];
-        assert!(!Neighbours::new(&copies, 9000).are_two_groups(0, 2));
+        assert!(!Neighbours::new(4, &copies, 9000).are_two_groups(0, 2));
     }
 }

@@ -232,8 +232,8 @@ UNIQUE = [{"id": f"u{number}", "text": " ".join(words(900 + number))} for number
     ("rows", "options", "words_of_it"),
     [
         ([*copies(x=[1, 2, 3, 4, 5, 6]), *UNIQUE], ["--max-cluster", 5], ["the largest cluster has 6 members", "(limit 5", "c0, c1"]),
-        ([*copies(x=[1, 2, 3]), UNIQUE[0]], ["--max-loss", "40%"], ["would lose 2 of 4 documents (50.0%)", "a.jsonl", "(limit 0.4"]),
-        ([{"id": f"s{n}", "text": "one and the same text"} for n in range(30)] + [{"id": f"{n}", "text": " ".join(words(n, 9))} for n in range(980)], [], ["one fingerprint is shared by 30 of 1,010 documents", "(limit 0.01", "s0, s1"]),
+        ([*copies(x=[1, 2, 3]), UNIQUE[0]], ["--max-loss", "40%"], ["would lose 2 of 4 documents (50.0%)", "a.jsonl", "(limit 40%"]),
+        ([{"id": f"s{n}", "text": "one and the same text"} for n in range(30)] + [{"id": f"{n}", "text": " ".join(words(n, 9))} for n in range(980)], [], ["one fingerprint is shared by 30 of 1,010 documents", "(limit 1%", "s0, s1"]),
     ],
     ids=["cluster", "loss", "same"],
 )  # fmt: skip

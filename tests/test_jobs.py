@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -125,6 +126,28 @@ def test_overwrite_does_not_delete_an_input_that_the_run_before_wrote(data: Path
     done = neardup("dedupe", "o/page.html", "-o", "o", "--quiet", "--overwrite")
     assert (done.code, files_of(Path("o"))) == (2, before)
     assert "is an input, and an output would replace it" in done.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "code"),
+    [(COPIES, ["--max-cluster", "2"], 6), (collection(5), ["--keep", "max:nosuch"], 2)],
+)
+def test_overwrite_keeps_the_run_before_until_the_new_one_is_done(
+    data: Path, rows: Rows, options: list[str], code: int
+) -> None:
+    assert neardup("dedupe", data, "-o", "o", "--quiet", "--report", "o/report.html").code == 0
+    before = files_of(Path("o"))
+    other = write_jsonl(Path("b.jsonl"), rows)
+    command = ["dedupe", other, "-o", "o", "--quiet", "--overwrite"]
+    assert neardup(*command, *options).code == code
+    after = {name: data for name, data in files_of(Path("o")).items() if not name.startswith(".neardup")}
+    assert ("stopped.html" in after) == (code == 6)
+    after.pop("stopped.html", None)
+    assert after == before
+    assert neardup("check", "o", "o").code == 0, "it is still a whole run"
+    assert neardup(*command, "--no-guards").code == 0
+    assert json.loads(Path("o/manifest.json").read_text())["counts"]["documents"] == len(rows)
+    assert not {"stopped.html", "report.html"} & set(files_of(Path("o")))
 
 
 # --- fields ----------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 import neardup as nd
 from neardup import pipeline
 from neardup.adapters.cli import run
-from neardup.errors import GuardStopped, RefusedInput
+from neardup.errors import GuardStopped, InvalidType, RefusedInput
 from neardup.guards import Limits
 from neardup.sources import open_source
 
@@ -141,3 +142,72 @@ def test_a_run_that_goes_on_makes_no_fingerprint_again(
     assert run(command) == 0
     assert 0 < sum(made) < len(parts)
     assert sum(made) + before < len(parts) * 1.5, "but for what was at work"
+
+
+TEXT = "The council approved the budget for the new harbour bridge on Monday after a long debate."
+
+
+def test_a_copy_of_a_protected_text_of_another_source_goes_whatever_its_own_source_protects() -> None:
+    protect = [{"id": "same source", "text": TEXT, "s": "c"}, {"id": "other", "text": TEXT, "s": "b"}]
+    for text in (TEXT, TEXT.upper(), TEXT + " It was late."):
+        result = nd.dedupe([{"id": "doc", "text": text, "s": "c"}], protect=protect, across="s")
+        (row,) = result.annotations.to_pylist()
+        assert (row["keep"], row["duplicate_of"]) == (False, "other")
+    result = nd.dedupe([{"id": "doc", "text": TEXT, "s": "b"}], protect=protect[1:], across="s")
+    assert result.summary["removed"] == 0, "its own source"
+
+
+def test_across_sources_every_document_that_goes_is_in_the_evidence_with_its_reason() -> None:
+    rows = [{"id": f"{s}{at}", "text": TEXT, "s": s} for s in "ab" for at in range(3)]
+    rows += [{"id": "b3", "text": TEXT.upper(), "s": "b"}, {"id": "z", "text": "another text", "s": "b"}]
+    for keep in ("none", "first"):
+        result = nd.dedupe(rows, across="s", keep=keep, guards=Limits(max_loss=None))
+        gone = {row["id"] for row in result.annotations.to_pylist() if not row["keep"]}
+        evidence = result.evidence.to_pylist()
+        assert gone <= {row[side] for row in evidence for side in ("id", "keeper")}
+        assert gone - {"a0"} <= {row["id"] for row in evidence if row["accepted"]}
+        assert len(gone) == (7 if keep == "none" else 4)
+        rules = {(row["keeper"], row["id"]): row["rule"] for row in evidence}
+        assert rules.pop(("a0", "b3")) == "identical but for case, spacing or punctuation"
+        assert set(rules.values()) == {"identical text"}
+
+
+def test_the_worst_clusters_and_sources_are_named() -> None:
+    rows = [
+        {"id": f"{name}{at}", "text": f"{name} " * 9 + TEXT, "s": name}
+        for name, count in (("one", 9), ("two", 7), ("three", 5), ("four", 2))
+        for at in range(count)
+    ]
+    result = nd.dedupe(rows, within="s", source_field="s", guards=Limits(max_cluster=4, max_loss=0.7))
+    cluster, loss = (str(trip) for trip in result.guards)
+    assert "has 9 members; the next ones have 7 (two0, two1" in cluster
+    assert "and 5 (three0" in cluster
+    assert "(limit 4; for example one0" in cluster
+    assert "source 'one' would lose 8 of 9 documents (88.9%); 'two' 6 of 7" in loss
+    assert "(limit 70%; for example one" in loss
+
+
+@pytest.mark.parametrize("keep", ["max:s", "prefer:s=typo>zzz", "min:s"])
+def test_a_keep_rule_that_decides_nothing_is_told(
+    keep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"id": str(at), "text": f"text {at}", "s": f"source {at}"} for at in range(3)]
+    path = write_jsonl(tmp_path / "in.jsonl", rows)
+    assert run(["dedupe", str(path), "-o", str(tmp_path / "out"), "--keep", keep]) == 0
+    assert f"--keep {keep} decides nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("data", [{"id": "a", "text": "hello"}, {"train": [{"text": "a"}]}, b"text"])
+def test_a_mapping_or_bytes_are_no_documents(data: Any) -> None:
+    with pytest.raises(InvalidType, match="must be a path, a table or an iterable, not"):
+        nd.dedupe(data)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_json_lines_through_a_named_pipe_are_json_lines(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: write_jsonl(pipe, collection(3)))
+    writer.start()
+    assert nd.dedupe(str(pipe)).summary["documents"] == len(collection(3))
+    writer.join()

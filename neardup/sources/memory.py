@@ -29,6 +29,13 @@ class Held:
     bytes = 0
 
     def __init__(self, data: Any) -> None:
+        if isinstance(data, Mapping):
+            raise InvalidType(
+                f"documents must be a path, a table or an iterable, not {type(data).__name__} with the keys "
+                f"{shown(list(data)[:3])}; pass one of its values, [document], or pyarrow.table(columns)"
+            )
+        if isinstance(data, bytes | bytearray | memoryview):
+            raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")
         self._table = _table(data)
         if self._table is None and not isinstance(data, Iterable):
             raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")

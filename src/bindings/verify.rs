@@ -136,7 +136,7 @@ impl Verifier {
             documents,
             ranks,
             text_of: vec![NONE; count],
-            profiles: Profiles::new(count, memory / 2),
+            profiles: Profiles::new(count, memory / 8 * 5),
             neighbours: None,
         })
     }
@@ -202,7 +202,7 @@ impl Verifier {
             return Err(InvalidValue::new_err("one similarity for each pair is needed"));
         }
         let near: Vec<_> = pairs.into_iter().zip(plain.iter().copied()).collect();
-        self.neighbours = Some(Arc::new(Neighbours::new(&near, same)));
+        self.neighbours = Some(Arc::new(Neighbours::new(self.documents, &near, same)));
         Ok(())
     }
 
@@ -240,7 +240,8 @@ impl Verifier {
         let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
         let plain = found.iter().map(|(_, measures)| measures.plain as u16);
         let near: Vec<_> = pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= bounds.0).collect();
-        self.ask(py, &Neighbours::new(&near, bounds.1), &pairs, &rule, threads, &mut found)?;
+        let neighbours = py.detach(|| Neighbours::new(self.documents, &near, bounds.1));
+        self.ask(py, &neighbours, &pairs, &rule, threads, &mut found)?;
         Ok(columns(py, &found))
     }
 
@@ -352,14 +353,19 @@ impl Verifier {
                     .chain(self.all.iter().copied())
             }
         }
-        let accepted: Vec<_> = pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).collect();
-        let mut open: Vec<Open<'_>> = py.detach(|| {
-            parallel::map(threads_for(accepted.len(), threads), accepted, |(pair, verdict)| {
-                let (groups, all) = neighbours.rivals(pair.0, pair.1);
-                let both_have_copies = neighbours.are_two_groups(pair.0, pair.1);
-                Open { pair: *pair, verdict, groups, all, both_have_copies }
+        let open_of = |(pair, verdict): (&(u32, u32), _)| {
+            let (groups, all) = neighbours.rivals(pair.0, pair.1);
+            let both_have_copies = neighbours.are_two_groups(pair.0, pair.1);
+            Open { pair: *pair, verdict, groups, all, both_have_copies }
+        };
+        let parts: Vec<_> = pairs.chunks(ROUND / 16).zip(found.chunks_mut(ROUND / 16)).collect();
+        let threads_used = threads_for(pairs.len(), threads);
+        let open: Vec<Vec<Open<'_>>> = py.detach(|| {
+            parallel::map(threads_used, parts, |(pairs, found)| {
+                pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).map(open_of).collect()
             })
         });
+        let mut open: Vec<Open<'_>> = open.into_iter().flatten().collect();
         let mut at = 0;
         while at < open.len() {
             let end = at + self.round(open[at..].iter().map(Open::documents));
