@@ -141,7 +141,10 @@ def run_job(job: Job) -> Done:
         shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
         return Done(done, None)
     _check_free(job)
-    os.makedirs(work, exist_ok=True)
+    try:
+        os.makedirs(work, exist_ok=True)
+    except OSError as error:
+        raise LimitReached(f"no folder can be made at {job.out!r}: {error.strerror}") from None
     os.makedirs(os.path.dirname(os.path.abspath(_page(job))), exist_ok=True)
     with _alone(job.out, work):
         _clear(job.out, outputs=not stands)

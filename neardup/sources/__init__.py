@@ -123,11 +123,12 @@ class Tolerance:
             pass
         raise InvalidValue(f"{text!r} is not a number of bad records or a share such as 5%")
 
-    def check(self, bad: int, records: int | None) -> None:
+    def check(self, bad: int, records: int | None, last: Bad | None = None) -> None:
         """Raise if *bad* is too many; a share is looked at only when the number of *records* is known."""
         if self.count is not None and bad > self.count:
+            one = "" if last is None else f"{shown(last.file)}, line {last.line}, {last.reason}: "
             raise LimitReached(
-                f"more than {self.count} records are bad; see the quarantine file, or allow more"
+                f"{one}more than {self.count} records are bad; see the quarantine file, or allow more"
             )
         if self.share is not None and records and bad > self.share * records:
             raise LimitReached(
@@ -321,7 +322,7 @@ class _Reading:
         """Count a bad record; report it if no earlier reading did."""
         self.bad += 1
         self._report(lambda: self._source._on_bad and self._source._on_bad(bad))
-        self._source._tolerance.check(self.bad, None)
+        self._source._tolerance.check(self.bad, None, bad)
 
     def _refuse(self, bad: Bad) -> None:
         # The lists may be those of another process, which read the same.
