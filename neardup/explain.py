@@ -20,7 +20,7 @@ from neardup.overlays import blocks
 from neardup.pairs import join
 from neardup.schemes import Scheme
 from neardup.thumbs import BadPicture, decode
-from neardup.verify import IDENTICAL, REASONS, Measure, Verifier, measuring_scheme
+from neardup.verify import IDENTICAL, REASONS, SPELLED, Measure, Verifier, measuring_scheme
 
 # Bytes for the profiles of two texts and their neighbours.
 MEMORY: Final = 64 << 20
@@ -107,13 +107,13 @@ def judge(
     >>> from neardup.verify import parse_measure
     >>> text, whole = "one two three four", measuring_scheme().fit(["one", "two three"])
     >>> judge(parse_measure("default"), whole, 40, whole, [text, text.upper()]).rule
-    'identical text'
+    'identical but for case, spacing or punctuation'
     """
     measuring = measuring_scheme()
     if not measure.verifies or not all(measuring.feature_list(text) for text in texts[:2]):
         return None
     if measuring.normalized(texts[0]) == measuring.normalized(texts[1]):
-        return Judgement(1.0, 1.0, 1.0, True, IDENTICAL)
+        return Judgement(1.0, 1.0, 1.0, True, IDENTICAL if texts[0] == texts[1] else SPELLED)
     # A run looks at one of each text; a copy is no neighbour.
     asked = list({measuring.normalized(text): text for text in texts}.values())
     near = join(scheme.fingerprints(asked), min(radius, scheme.bits))

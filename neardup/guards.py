@@ -78,7 +78,7 @@ def cluster_guard(limits: Limits, clusters: Sequence[tuple[int, Sequence[str]]])
 
 
 def loss_guard(limits: Limits, losses: Sequence[Loss], examples: Sequence[str]) -> Trip | None:
-    """The sources that lose the largest shares of their documents, and examples of what the first one loses."""
+    """The sources that lose the largest shares, and examples of what the first one loses."""
     worst, *others = losses
     if limits.max_loss is None or not worst.documents:
         return None

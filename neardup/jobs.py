@@ -313,7 +313,7 @@ def _check_free(job: Job) -> None:
 
 
 def _clear(out: str, *, outputs: bool) -> None:
-    """Remove what an unfinished run left, with its *outputs* unless they are of another run; its parts stay."""
+    """Remove what an unfinished run left, also *outputs*, if they are its own; its finished parts stay."""
     if outputs:
         _remove_outputs(out)
     work = os.path.join(out, WORK)
@@ -375,7 +375,10 @@ def _finished(job: Job, key: str) -> dict[str, Any] | None:
 
 
 def _remove_run(out: str) -> None:
-    """Remove a finished run; the manifest last: as long as it stands, what it lists is known to be of a run."""
+    """Remove a finished run.
+
+    The manifest last: as long as it stands, what it lists is known to be of a run.
+    """
     _remove_outputs(out, _listed(_manifest(out)))
     os.unlink(os.path.join(out, MANIFEST))
 

@@ -77,8 +77,8 @@ Flags = npt.NDArray[np.bool_]
 NARROW: Final = 2_000
 # The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
-# The share of pairs of a similarity that the radius holds for who wants all: it holds every pair only where it is
-# as wide as the fingerprint.
+# The share of pairs of a similarity that the radius holds for who wants all: it holds every pair only where
+# it is as wide as the fingerprint.
 NEARLY_ALL: Final = 0.99999
 CHECKPOINT_SECONDS: Final = 30.0
 # The layout of checkpoints.
@@ -465,8 +465,8 @@ class Flow:
                 first = next(scores)
                 if all(score == first for score in scores):
                     self._tell(
-                        f"--keep {rule.name} decides nothing: all {own:,} documents have the same {rule.field!r} "
-                        "for it, or none that it understands"
+                        f"--keep {rule.name} decides nothing: to it the {rule.field!r} of all {own:,} documents "
+                        "is the same, or nothing that it understands"
                     )
         for rule, odd in undated(self.keep, lambda name: documents.column(name)[:own]):
             self._undated += len(odd)
@@ -997,7 +997,7 @@ def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Pla
 def _losses(
     documents: Documents, settings: Settings, fixed: Flags, keep: Flags
 ) -> tuple[list[Loss], list[int], Rows]:
-    """What each source loses, those that lose the largest shares, and examples of what the first one loses."""
+    """What each source loses, those that lose the largest shares, and examples from the first of them."""
     names, codes = _source_of(documents, settings)
     gone = ~fixed & ~keep
     totals, lost = (_tally(codes, of, len(names)) for of in (~fixed, gone))

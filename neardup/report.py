@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from neardup.diffs import Shown, excerpt, word_diff, words
 from neardup.files import atomic_file
+from neardup.guards import Loss
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,15 +77,6 @@ class ClusterView:
     keeper: Side
     members: Sequence[PairView]
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """What a source lost."""
-
-    source: str
-    documents: int
-    removed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +143,9 @@ def render_report(report: Report) -> str:
     )
     losses = sorted(report.losses, key=lambda loss: (-_share(loss), loss.source))
     overlap = _overlap(report)
+    verified = _verified(report)
+    stopped = bool(report.summary.get("stopped"))
+    marked = bool(report.summary.get("annotate_only"))
     threshold = report.summary.get("similarity") if overlap is None else overlap[1]
     return render_page(
         "report.html",
@@ -159,7 +154,7 @@ def render_report(report: Report) -> str:
         summary=report.summary,
         size_rows=size_rows(report.sizes),
         distance_chart=distance_chart(report.distances, report.summary.get("radius")),
-        similarity_chart=similarity_chart(report.similarities, threshold),
+        similarity_chart=similarity_chart(report.similarities, threshold) if verified else None,
         clusters=report.clusters[:CLUSTERS],
         member_limit=MEMBERS,
         accepted=accepted[:PAIRS],
@@ -168,7 +163,10 @@ def render_report(report: Report) -> str:
         losses_left=len(losses) - SOURCES,
         example_limit=EXAMPLES,
         manifest=manifest_text(report.manifest),
-        verified=_verified(report),
+        verified=verified,
+        stopped=stopped,
+        gone="would be removed" if stopped else "marked" if marked else "removed",
+        whole="none" in str(report.summary.get("keep", "")).split(","),
         overlap=overlap,
         pictures=_of_pictures(report),
     )
@@ -198,7 +196,7 @@ def _known(pair: PairView) -> float:
 
 
 def _share(loss: Loss) -> float:
-    return loss.removed / loss.documents if loss.documents else 0.0
+    return loss.share
 
 
 # --- charts ----------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +40,9 @@ COLUMNS: Final = {
         "radius",
     ),
 }
+DECISION: Final = ("keep", "cluster", "duplicate_of")  # columns of the annotations
+FIGURES: Final = ("distance", "similarity")
+NAME_THEM: Final = "name the inputs (explain: with --input, apply: behind RUN)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +186,23 @@ class Run:
         rows = self.annotations.filter(pc.equal(self.annotations.column("id"), id)).slice(0, 1).to_pylist()
         return rows[0] if rows else None
 
+    def _annotated(self, ids: set[str]) -> set[str]:
+        """Those of *ids* that have an annotation; a protected document has none."""
+        column = self.annotations.column("id")
+        return set(column.filter(pc.is_in(column, value_set=pa.array(sorted(ids), column.type))).to_pylist())
+
     def source(self, inputs: Sequence[str] = ()) -> Source:
         """The documents of the run, read again: from its own inputs, or from *inputs*."""
         return self._open(list(inputs) or [one.path for one in self.inputs], named=bool(inputs))
 
     def _open(self, given: list[str], *, named: bool) -> Source:
         if not given or "<stdin>" in given:
-            raise RefusedInput("this run read standard input, which cannot be read again; name the inputs")
-        missing = next((path for path in given if "://" not in path and not os.path.exists(path)), None)
+            raise RefusedInput(f"this run read standard input, which cannot be read again; {NAME_THEM}")
+        missing = next(filter(_is_missing, given), None)
         if missing is not None and not named:
-            folder = self.manifest.get("folder")
-            where = f" (it was made in {folder!r})" if folder else ""
-            raise RefusedInput(f"{missing!r} is not here; go to the folder where the run was made{where}")
+            raise RefusedInput(
+                f"{missing!r} is not here; go to the folder where the run was made, or {NAME_THEM}"
+            )
         settings = self.settings
         return open_source(
             given,
@@ -211,6 +218,7 @@ class Run:
     ) -> tuple[dict[str, str], Scheme, Scheme]:
         """The texts of some documents, the run's scheme and the measuring one, in one reading of the inputs.
 
+        A document without an annotation is looked for among the protected ones, or in *inputs*.
         A fitted scheme is fitted again, unless the run kept it; its digest shows that it is the same.
         The measuring one is fitted if the *whole* input is to be read.
         """
@@ -221,13 +229,15 @@ class Run:
         measuring = measuring_scheme()
         table = measuring.fit([]).frequencies if fit or whole else None
         found: dict[str, str] = {}
-        sources = [self.source(inputs)]
-        if self.protected:
-            sources.append(self._open([one.path for one in self.protected], named=False))
-        for batch in chain.from_iterable(sources):
+        own = self._annotated(wanted)
+        sources = [(self.source(inputs), wanted if inputs and self.protected else own)]
+        guarded = [one.path for one in self.protected if one.path not in inputs]
+        if guarded and not (inputs and any(map(_is_missing, guarded))):
+            sources.append((self._open(guarded, named=False), wanted - own))
+        for batch, some in ((batch, some) for source, some in sources for batch in source):
             if table is not None:
                 measuring.count(batch.texts, table)
-            mask = pc.is_in(batch.ids, value_set=pa.array(sorted(wanted), pa.large_string()))
+            mask = pc.is_in(batch.ids, value_set=pa.array(sorted(some), pa.large_string()))
             if pc.any(mask).as_py():
                 found.update(
                     zip(batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist(), strict=True)
@@ -278,6 +288,10 @@ class Run:
         return Scheme(**row)
 
 
+def _is_missing(path: str) -> bool:
+    return "://" not in path and not os.path.exists(path)
+
+
 def _rows(value: Any) -> list[dict[str, Any]]:
     """The entries of a list in the manifest that name a file."""
     if not isinstance(value, list):
@@ -306,7 +320,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Where two runs differ. They are equal if they decided the same of every document and pair.
+    """Where two runs differ. They are equal if they say the same, figures too, of every document and pair.
 
     Settings and inputs that differ explain a difference and are none by themselves: the same documents
     in other files must give the same result.
@@ -317,12 +331,15 @@ class Differences:
     only_left: int
     only_right: int
     changed: int
+    """Documents with another decision: `keep`, `cluster` or `duplicate_of`."""
+    figures: int
+    """Documents with the same decision, and another `distance` or `similarity`."""
     pairs: int
     examples: tuple[Change, ...]
 
     @property
     def equal(self) -> bool:
-        return not (self.only_left or self.only_right or self.changed or self.pairs)
+        return not (self.only_left or self.only_right or self.changed or self.figures or self.pairs)
 
 
 def compare_runs(left: Run, right: Run, *, most: int = 20) -> Differences:
@@ -337,9 +354,12 @@ def compare_runs(left: Run, right: Run, *, most: int = 20) -> Differences:
     examples += [Change(id, "id", id, None) for id in gone.column("id").slice(0, most).to_pylist()]
     examples += [Change(id, "id", None, id) for id in new.column("id").slice(0, most).to_pylist()]
     a, b = _by(a.filter(in_b), "id"), _by(b.filter(in_a), "id")
-    changed = _changed(a, b, ("keep", "cluster", "duplicate_of", "distance", "similarity"))
-    rows = pc.indices_nonzero(changed)
-    for row in rows.slice(0, most).to_pylist():
+    changed = _changed(a, b, DECISION)
+    figures = pc.and_not(_changed(a, b, FIGURES), changed)
+    rows = [
+        row for which in (changed, figures) for row in pc.indices_nonzero(which).slice(0, most).to_pylist()
+    ]
+    for row in rows[:most]:
         ours, theirs = a.slice(row, 1).to_pylist()[0], b.slice(row, 1).to_pylist()[0]
         examples += [
             Change(ours["id"], column, ours[column], theirs[column])
@@ -352,7 +372,8 @@ def compare_runs(left: Run, right: Run, *, most: int = 20) -> Differences:
         inputs=_inputs_apart(left, right),
         only_left=len(gone),
         only_right=len(new),
-        changed=len(rows),
+        changed=pc.sum(changed).as_py() or 0,
+        figures=pc.sum(figures).as_py() or 0,
         pairs=pairs,
         examples=tuple(examples[:most]),
     )

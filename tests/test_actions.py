@@ -60,6 +60,38 @@ def test_without_yes_nothing_is_touched(files: Path, capsys: pytest.CaptureFixtu
     assert not list((files / "out").glob("undo*"))
 
 
+def test_delete_says_how_many_files_cannot_come_back(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["apply", "out", "--delete", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["restorable"], facts["lost"]) == (1, 1)
+    assert cli(["apply", "out", "--delete"]) == 0
+    assert "bring back 1 of them; 1 would be gone for good" in capsys.readouterr().out
+    assert cli(["apply", "out", "--delete", "--yes", "--log", "log.jsonl"]) == 0
+    said = capsys.readouterr().out
+    assert "to bring 1 of them back: neardup undo log.jsonl\n1 cannot be brought back" in said
+    outcome = undo("log.jsonl")
+    assert (len(outcome.done), len(outcome.left)) == (1, 1)  # as was said
+
+
+def test_where_nothing_can_come_back_undo_is_not_offered(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "in/b.txt").write_text("changed since")
+    assert cli(["apply", "out", "--delete", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "1 cannot be brought back" in said
+    assert "neardup undo" not in said
+
+
+def test_all_that_goes_to_the_trash_can_come_back(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["apply", "out", "--trash", "bin"]) == 0
+    assert "gone for good" not in capsys.readouterr().out
+    assert cli(["apply", "out", "--trash", "bin", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "to bring them back: neardup undo" in said
+    assert "cannot" not in said
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 def test_duplicates_go_and_come_back(files: Path, action: str) -> None:
     before = tree(files)
@@ -337,6 +369,21 @@ def pictures(rng: random.Random, folder: Path) -> list[str]:
 def picture(rng: random.Random) -> Image.Image:
     cells = bytes(rng.randrange(256) for _ in range(12 * 9))
     return Image.frombytes("L", (12, 9), cells).resize((120, 90), Image.Resampling.BICUBIC).convert("RGB")
+
+
+def test_explain_finds_a_picture_that_is_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, number in (("in/a.png", 1), ("in/b.png", 2), ("ref/a.png", 1)):
+        Path(name).parent.mkdir(exist_ok=True)
+        picture(random.Random(number)).save(name)
+    assert cli(["dedupe", "in", "--protect", "ref", "-o", "out", "--quiet", "--no-guards"]) == 0
+    capsys.readouterr()
+    assert cli(["explain", "in/a.png", "ref/a.png", "--run", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert "note: in/a.png goes; it duplicates ref/a.png\nnote: ref/a.png is protected and stays" in shown
+    assert cli(["explain", "in/a.png", "out/manifest.json", "--run", "out"]) == 2
 
 
 def trial(seed: int, folder: Path, prepare: Callable[[random.Random, Path], list[str]]) -> int:

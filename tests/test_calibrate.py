@@ -237,6 +237,10 @@ def test_the_page_needs_nothing_but_itself(corpus, tmp_path):
         ("a,b,1\nc,d\n", "line 2"),
         ("a,b,1\nc,d,yes\n", "line 2"),
         ("8-0,nobody,1\n", "nobody"),
+        ("8-0,8-1\n8-0,8-1,1\n", "line 1"),
+        ("8-0,8-1,yes\n8-0,8-1,1\n", "line 1"),
+        ("8-0;8-1;1\n8-0,8-1,1\n", "line 1"),
+        ("id1,id2,2\n8-0,8-1,1\n", "line 1"),
     ],
 )
 def test_labels_that_cannot_be_used_are_named(corpus, tmp_path, capfd, content, said):
@@ -244,6 +248,19 @@ def test_labels_that_cannot_be_used_are_named(corpus, tmp_path, capfd, content, 
     path.write_text(content)
     assert run(["calibrate", str(corpus[0]), "--labels", str(path), "--quiet"]) == 2
     assert said in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "header", ["id1,id2,label", "left\tright\tsame", "\ufeffLeft_ID,Right_ID,is_duplicate", "a,b,Label,note"]
+)
+def test_a_line_that_names_columns_is_passed_by(corpus, tmp_path, capfd, header):
+    path = tmp_path / "labels.csv"
+    pair = corpus[1].read_text().splitlines()[1]
+    path.write_text(f"{header}\n{pair.replace(',', chr(9)) if chr(9) in header else pair}\n")
+    assert (
+        run(["calibrate", str(corpus[0]), "--labels", str(path), "--copies", "20", "--json", "--quiet"]) == 0
+    )
+    assert json.loads(capfd.readouterr().out)["labels"] == 1
 
 
 def test_labels_may_be_separated_by_tabs(tmp_path):

@@ -109,8 +109,21 @@ def test_a_stopped_run_says_so_first() -> None:
     assert "A guard stopped this run; nothing was removed." in page
 
 
+def test_a_stopped_run_calls_nothing_removed() -> None:
+    page = render_report(report_of("x", stopped=True))
+    said = re.sub(r"<style>.*?</style>", "", page, flags=re.DOTALL)
+    assert '<span class="role removed">would be removed</span>' in said
+    assert "</span> would be removed</dt><dd>1</dd>" in said
+    assert "3 would stay, 1 would be removed" in said
+    for words in (">removed<", "</span> removed<", "What stays is", "<code>evidence.parquet</code>"):
+        assert words not in said
+        assert words in render_report(report_of("x"))
+
+
 def test_marked_documents_are_not_called_removed() -> None:
-    assert "marked, not removed" in render_report(report_of("x", annotate_only=True))
+    page = render_report(report_of("x", annotate_only=True))
+    assert "marked, not removed" in page
+    assert ">removed<" not in page
 
 
 @given(
@@ -157,3 +170,19 @@ def test_the_page_says_what_share_decided_and_marks_it() -> None:
 
 def test_whole_clusters_that_go_have_no_document_that_stays() -> None:
     assert "none of which stays" in render_report(report_of("x", keep="none,longest"))
+    page = render_report(report_of("x", keep="none"))
+    assert "Of each cluster no document stays, by the rule <code>none</code>" in page
+    assert "one document stays" not in page
+    assert "What stays is on the left" not in page
+    assert "Of each cluster one document stays" in render_report(report_of("x", keep="longest"))
+
+
+def test_where_fingerprints_decided_nothing_is_called_measured() -> None:
+    facts = {"measured": 0, "accepted": 0, "rejected": 0, "radius": 45}
+    report = replace(report_of("x", **facts), manifest={"settings": {"verify": "none"}})
+    page = render_report(report)
+    assert "Nothing was measured: fingerprints alone decided." in page
+    assert "differ in at most <strong>45</strong> bits" in page
+    for words in ("pairs up to 45 were measured", "were measured on the real text", "Pairs by similarity"):
+        assert words not in page
+        assert words in render_report(report_of("x", **facts))

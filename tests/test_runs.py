@@ -83,6 +83,28 @@ def test_differences_name_the_documents_and_settings(
     assert "settings.keep" in shown
 
 
+def test_figures_that_differ_are_no_other_decision(
+    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = make_run(tmp_path / "one", [corpus], {"a": None, "b": "a", "c": None})
+    two = make_run(tmp_path / "two", [corpus], {"a": None, "b": "a", "c": None}, similarity=0.8)
+    found = compare_runs(Run(one), Run(two))
+    assert (found.equal, found.changed, found.figures) == (False, 0, 1)
+    assert cli(["check", str(one), str(two)]) == 1
+    shown = capsys.readouterr().out
+    assert "another decision" not in shown
+    assert "1 document with the same decision and another distance or similarity" in shown
+    assert "b: similarity 0.9 -> 0.8" in shown
+
+
+def test_other_decisions_are_shown_before_other_figures(tmp_path: Path, corpus: str) -> None:
+    one = make_run(tmp_path / "one", [corpus], {"a": None, "b": "a", "c": None, "d": None})
+    two = make_run(tmp_path / "two", [corpus], {"a": None, "b": "a", "c": None, "d": "c"}, similarity=0.8)
+    found = compare_runs(Run(one), Run(two), most=1)
+    assert (found.changed, found.figures) == (1, 1)
+    assert [change.id for change in found.examples] == ["d"]
+
+
 def test_null_and_value_differ(tmp_path: Path, corpus: str) -> None:
     one = make_run(tmp_path / "one", [corpus], {"a": None, "b": None})
     two = make_run(tmp_path / "two", [corpus], {"a": None, "b": None}, rejected=(("a", "b"),))
@@ -184,6 +206,98 @@ def test_explain_names_the_measure_of_the_run(
     assert cli(["explain", "a", "c", "--run", "out", "--json"]) == 0
     judged = json.loads(capsys.readouterr().out)["judged"]
     assert (judged is None) == (verify == "none")
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, corpus: str) -> Path:
+    """A run in which a and b duplicate the protected document ref1."""
+    rows = [{"id": "ref1", "text": TEXTS["a"]}, {"id": "ref2", "text": words(7, 20)[0]}]
+    write_jsonl(tmp_path / "ref.jsonl", rows)
+    assert cli(["dedupe", corpus, "--protect", "ref.jsonl", "-o", "out", "--quiet", "--no-guards"]) == 0
+    return tmp_path
+
+
+def test_explain_finds_protected_documents(guarded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert cli(["explain", "b", "ref1", "--run", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert "note: b goes; it duplicates ref1" in shown
+    assert "note: ref1 is protected and stays" in shown
+    assert "accepted: " in shown
+    assert "{+painter+}" in shown
+    assert cli(["explain", "ref1", "ref2", "--run", "out", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["evidence"] is None
+    assert facts["judged"]["accepted"] is False
+    assert cli(["explain", "b", "ref3", "--run", "out"]) == 2
+    assert "no document 'ref3' in run 'out', nor in what it protected" in capsys.readouterr().err
+
+
+def test_explain_of_a_keeper_that_goes_names_no_other(
+    corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(["dedupe", corpus, "-o", "out", "--quiet", "--no-guards", "--keep", "none"]) == 0
+    capsys.readouterr()
+    assert cli(["explain", "a", "b", "--run", "out"]) == 0
+    shown = capsys.readouterr().out
+    assert "goes with its cluster" in shown
+    assert "None" not in shown
+
+
+def test_explain_calls_no_document_protected_that_came_later(
+    guarded: Path, corpus: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (guarded / corpus).open("a") as file:
+        file.write('{"id": "new", "text": "a new text"}\n')
+    assert cli(["explain", "b", "new", "--run", "out"]) == 2
+    assert "no document 'new'" in capsys.readouterr().err
+
+
+def test_explain_says_how_to_name_inputs_that_are_elsewhere(
+    guarded: Path, corpus: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (guarded / "elsewhere").mkdir()
+    monkeypatch.chdir(guarded / "elsewhere")
+    assert cli(["explain", "b", "ref1", "--run", "../out"]) == 4
+    assert "--input" in capsys.readouterr().err
+    inputs = ["--input", f"../{corpus}", "--input", "../ref.jsonl"]
+    assert cli(["explain", "b", "ref1", "--run", "../out", *inputs]) == 0
+    assert "changed since the run" not in capsys.readouterr().out
+    assert cli(["explain", "b", "c", "--run", "../out", *inputs[:2]]) == 0  # no protected one is asked for
+
+
+def test_explain_gives_two_files_the_verdict_of_a_run_over_them_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    others = {"b": TEXTS["b"], "copy": TEXTS["a"], "upper": TEXTS["a"].upper()}
+    Path("a.txt").write_text(TEXTS["a"])
+    for name, text in others.items():
+        Path(f"{name}.txt").write_text(text)
+        files = ["a.txt", f"{name}.txt"]
+        assert cli(["dedupe", *files, "-o", name, "--quiet", "--no-guards"]) == 0
+        row = Run(name).pair(*files)
+        assert row is not None
+        capsys.readouterr()
+        assert cli(["explain", *files, "--json"]) == 0
+        judged = json.loads(capsys.readouterr().out)["judged"]
+        assert judged == {key: row[key] for key in judged}
+        assert cli(["explain", *files]) == 0
+        assert f"accepted: {row['rule']} (the default rule, the two alone)" in capsys.readouterr().out
+
+
+def test_explain_rejects_two_other_files_and_judges_no_empty_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in {**TEXTS, "empty": "..."}.items():
+        Path(name).write_text(text)
+    assert cli(["explain", "a", "c"]) == 0
+    assert "rejected: too different" in capsys.readouterr().out
+    assert cli(["explain", "a", "empty"]) == 0
+    shown = capsys.readouterr().out
+    assert "verdict  " not in shown
+    assert "note: no verdict: a text without information is compared with nothing" in shown
 
 
 def test_explain_fits_a_fitted_scheme_again(

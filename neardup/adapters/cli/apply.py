@@ -23,7 +23,7 @@ SHOWN = 20
 @click.option("--overwrite", is_flag=True, help="Replace kept files that exist.")
 @click.option("--trash", metavar="DIR", help="Documents that are files: move duplicates there.")
 @click.option("--hardlink", is_flag=True, help="Make byte for byte duplicates hard links to their keepers.")
-@click.option("--delete", is_flag=True, help="Delete duplicates.")
+@click.option("--delete", is_flag=True, help="Delete duplicates; only byte for byte copies can come back.")
 @click.option("--yes", is_flag=True, help="Do it. Without, files are only listed.")
 @click.option(
     "--log", "log_path", metavar="FILE", help="Undo log.  [default: in RUN, with the time in its name]"
@@ -46,7 +46,7 @@ def command(
     With -o the kept records of INPUTS (of the run's own inputs, if none are named) are written to DIR.
     With --trash, --hardlink or --delete documents that are whole files are removed: a dry run unless
     --yes is given; each file and its keeper are checked again just before, and `neardup undo` brings
-    them back from the log.
+    them back from the log. A deleted file comes back only if its keeper is the same byte for byte.
     """
     chosen = [name for name, on in (("trash", trash), ("hardlink", hardlink), ("delete", delete)) if on]
     if len(chosen) + (output is not None) != 1:
@@ -91,11 +91,13 @@ def _remove(
         outcome = remove(plan, log)
     else:
         outcome = Outcome([one.file.path for one in plan.removals], list(plan.left))
+    back = _restorable(plan, outcome)
+    lost = len(outcome.done) - back
     if as_json:
         left = [{"id": one.path, "reason": one.reason} for one in outcome.left]
         files: list[Any] = [os.fsencode(path).decode("utf-8", "backslashreplace") for path in outcome.done]
         facts = {"action": action, "dry_run": not yes, "files": files, "left": left, "log": log}
-        click.echo(json.dumps(facts))
+        click.echo(json.dumps({**facts, "restorable": back, "lost": lost}))
         return 0
     if not yes:
         for one in plan.removals[:SHOWN]:
@@ -108,13 +110,30 @@ def _remove(
         click.echo(f"nothing was done: {len(outcome.left):,} files left as they are")
     elif yes:
         click.echo(f"{len(outcome.done):,} files removed ({action}), {len(outcome.left):,} left as they are")
-        click.echo(f"to bring them back: neardup undo {visible(log or '')}")
+        if back:
+            which = f"{back:,} of them" if lost else "them"
+            click.echo(f"to bring {which} back: neardup undo {visible(log or '')}")
+        if lost:
+            click.echo(f"{lost:,} cannot be brought back: no byte for byte copy of them stays")
     else:
         click.echo(
             f"dry run: {len(plan.removals):,} files, {plan.bytes:,} bytes would go; nothing was touched. "
             "Add --yes to do it."
         )
+        if lost:
+            click.echo(
+                f"`neardup undo` could bring back {back:,} of them; {lost:,} would be gone for good: no byte "
+                "for byte copy of them stays. With --trash DIR all could be brought back."
+            )
     return 0
+
+
+def _restorable(plan: Any, outcome: Any) -> int:
+    """How many of the files that go can be brought back: of a deleted one the keeper is the only copy."""
+    if plan.action != "delete":
+        return len(outcome.done)
+    gone = set(outcome.done)
+    return sum(one.file.path in gone and one.file.sha256 == one.keeper.sha256 for one in plan.removals)
 
 
 def tell_left(outcome: Any) -> None:

@@ -42,14 +42,15 @@ def command(left: str, right: str | None, examples: int, as_json: bool) -> int:
         click.echo("equal: the same decision, with the same evidence, for every document")
     else:
         click.echo("different:")
-        for count, what in (
-            (found.only_left, f"documents only in {left}"),
-            (found.only_right, f"documents only in {right}"),
-            (found.changed, "documents with another decision"),
-            (found.pairs, "pairs with other evidence"),
+        for count, one, what in (
+            (found.only_left, "document", f"only in {left}"),
+            (found.only_right, "document", f"only in {right}"),
+            (found.changed, "document", "with another decision"),
+            (found.figures, "document", "with the same decision and another distance or similarity"),
+            (found.pairs, "pair", "with other evidence"),
         ):
             if count:
-                click.echo(f"  {count:,} {visible(what)}")
+                click.echo(f"  {count:,} {one}{'' if count == 1 else 's'} {visible(what)}")
     _list("documents", found.examples)
     _list("settings", found.settings[:examples])
     _list("inputs", found.inputs[:examples])

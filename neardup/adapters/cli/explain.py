@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import sys
+from collections.abc import Container
 from typing import Any
 
 import click
@@ -36,8 +37,9 @@ def command(
 ) -> None:
     """Compare two documents, by id in a run (--run OUT) or as two files.
 
-    Shows fingerprints, distance, measured similarity, the features that differ and weigh most, and a
-    word diff. Of pictures: what leads from one to the other, and where they differ then.
+    Shows fingerprints, distance, verdict, measured similarity, the features that differ and weigh most, and
+    a word diff. The verdict on two files is that of the default rule, as if there were no other document.
+    Of pictures: what leads from one to the other, and where they differ then.
     """
     from neardup.diffs import excerpt, word_diff
     from neardup.explain import explain
@@ -56,6 +58,7 @@ def command(
         measure = _measure(run_path)
     else:
         texts, scheme = _from_files(left, right, name or "text")
+        judged, notes = _judged_alone(scheme, texts)
     found = explain(scheme, *texts, most=features)
     pieces = excerpt(word_diff(*texts))
     if as_json:
@@ -69,7 +72,8 @@ def command(
         }
         click.echo(json.dumps(facts))
     else:
-        _show(left, right, found, evidence, judged, measure, notes, pieces)
+        how = "the default rule, the two alone" if run_path is None else "measured now"
+        _show(left, right, found, evidence, judged, how, measure, notes, pieces)
 
 
 def _are_pictures(run_path: str | None, left: str, right: str, name: str | None) -> bool:
@@ -95,7 +99,7 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
     evidence, notes, rule = None, [], RULES["default"]
     if run_path is not None:
         run = Run(run_path)
-        notes = [_fate(row) for row in _documents(run, left, right)]
+        notes = _fates(run, (left, right), {one.id for one in run.protected})
         known = {one.id: one.sha256 for one in (*run.inputs, *run.protected)}
         for id in (left, right):
             path = id_path(id)
@@ -154,15 +158,30 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
         click.echo(f"  |{line}|")
 
 
-def _documents(run: Any, left: str, right: str) -> list[dict[str, Any]]:
+def _fates(run: Any, ids: tuple[str, str], protected: Container[str]) -> list[str]:
+    """What became of each document. Those of --protect have no annotation."""
     from neardup.errors import InvalidValue
 
-    rows = []
-    for id in (left, right):
-        if (row := run.document(id)) is None:
+    notes = []
+    for id in ids:
+        if (row := run.document(id)) is not None:
+            notes.append(f"{id} stays" if row["keep"] else _gone(row))
+        elif id in protected:
+            notes.append(f"{id} is protected and stays")
+        elif run.protected:
+            raise InvalidValue(
+                f"no document {id!r} in run {run.path!r}, nor in what it protected; "
+                "if its file stands elsewhere now, give it with --input"
+            )
+        else:
             raise InvalidValue(f"no document {id!r} in run {run.path!r}")
-        rows.append(row)
-    return rows
+    return notes
+
+
+def _gone(row: dict[str, Any]) -> str:
+    if row["duplicate_of"] is None:  # with --keep none
+        return f"{row['id']} goes with its cluster"
+    return f"{row['id']} goes; it duplicates {row['duplicate_of']}"
 
 
 def _table(rows: list[tuple[str, str]], notes: list[str]) -> None:
@@ -183,17 +202,18 @@ def _from_run(
     from neardup.verify import NEIGHBOURS
 
     run = Run(path)
-    rows = _documents(run, left, right)
+    if not run.protected:
+        _fates(run, (left, right), ())  # an id that is wrong is told before anything is read
     evidence = run.pair(left, right)
     others: list[str] = []
     if evidence is None:
         others = [id for one in (left, right) for id in run.neighbours(one, NEIGHBOURS)]
         others = sorted(set(others) - {left, right})
     texts, scheme, whole = run.texts([left, right, *others], inputs, whole=evidence is None)
+    notes = _fates(run, (left, right), texts)
     for id in (left, right):
         if id not in texts:
             raise InvalidValue(f"document {id!r} is not in the inputs any more; give them with --input")
-    notes = [_fate(row) for row in rows]
     if run.digest not in (None, scheme.digest):
         notes.append("the inputs changed since the run: fingerprints here are not those of the run")
     both = [texts[left], texts[right]]
@@ -217,6 +237,8 @@ def _unmeasured(run: Any, scheme: Any, left: str, right: str, texts: list[str]) 
     apart = distance(*prints)
     if run.radius is not None and apart > run.radius:
         return f"not a candidate in this run: distance {apart} is above its radius of {run.radius}"
+    if all(run.document(id) is None for id in (left, right)):
+        return "not measured in this run: both are protected"
     for name in ("within", "across"):
         if run.settings.get(name) is not None:
             return f"not measured in this run, which compares only {name} {run.settings[name]!r}"
@@ -229,12 +251,6 @@ def _measure(path: str) -> str:
 
     measure = Run(path).measure
     return measure.name if measure.threshold else "similarity"
-
-
-def _fate(row: dict[str, Any]) -> str:
-    if row["keep"]:
-        return f"{row['id']} stays"
-    return f"{row['id']} goes; it duplicates {row['duplicate_of']}"
 
 
 def _from_files(left: str, right: str, name: str) -> tuple[list[str], Any]:
@@ -255,12 +271,24 @@ def _from_files(left: str, right: str, name: str) -> tuple[list[str], Any]:
     return texts, scheme(name)
 
 
+def _judged_alone(scheme: Any, texts: list[str]) -> tuple[dict[str, Any] | None, list[str]]:
+    """The verdict of the default rule on two texts without neighbours, or a note why there is none."""
+    from neardup.explain import judge
+    from neardup.verify import measuring_scheme, parse_measure
+
+    found = judge(parse_measure("default"), scheme, 0, measuring_scheme().fit(texts), texts)
+    if found is None:
+        return None, ["no verdict: a text without information is compared with nothing"]
+    return dataclasses.asdict(found), []
+
+
 def _show(
     left: str,
     right: str,
     found: Any,
     evidence: dict[str, Any] | None,
     judged: dict[str, Any] | None,
+    how: str,
     measure: str,
     notes: list[str],
     pieces: list[Any],
@@ -275,7 +303,7 @@ def _show(
     figures = evidence or judged
     if figures is not None:
         verdict = "accepted" if figures["accepted"] else "rejected"
-        rows.append(("verdict", f"{verdict}: {figures['rule']}{' (measured now)' if judged else ''}"))
+        rows.append(("verdict", f"{verdict}: {figures['rule']}{f' ({how})' if judged else ''}"))
     if figures is None or figures["similarity"] is None:
         now = "" if figures is None else " (measured now)"
         rows.append(("similarity", f"{found.similarity:.3f}{now}"))
