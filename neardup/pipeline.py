@@ -465,8 +465,8 @@ class Flow:
                 first = next(scores)
                 if all(score == first for score in scores):
                     self._tell(
-                        f"--keep {rule.name} decides nothing: to it the {rule.field!r} of all {own:,} documents "
-                        "is the same, or nothing that it understands"
+                        f"--keep {rule.name} decides nothing: to it all {own:,} documents have the same "
+                        f"{rule.field!r}, or none that it understands"
                     )
         for rule, odd in undated(self.keep, lambda name: documents.column(name)[:own]):
             self._undated += len(odd)
