@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -478,3 +479,30 @@ def test_an_interrupt_is_answered_while_a_pipe_is_silent():
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == -signal.SIGINT
         assert b"KeyboardInterrupt" in process.stderr.read()
+
+
+def test_a_bad_row_of_a_table_keeps_its_other_cells(tmp_path):
+    columns = {
+        "id": ["a", "b"],
+        "text": ["words", None],
+        "n": [1.5, 2.5],
+        "list": [[1], [2, 3]],
+        "bytes": [b"\xff", b"\xfe"],
+        "far": pa.array([1, 1 << 60], pa.timestamp("s")),
+    }
+    for data in (pa.table(columns), tmp_path / "t.arrow"):
+        if isinstance(data, Path):
+            with pa.ipc.new_file(data, pa.table(columns).schema) as file:
+                file.write_table(pa.table(columns))
+        bad = []
+        source = open_source(str(data) if isinstance(data, Path) else data, on_bad=bad.append)
+        assert sum(len(batch) for batch in source) == 1
+        cells = json.loads(bad[0].raw)
+        assert {name: cells[name] for name in ("id", "text", "n", "list")} == {
+            "id": "b",
+            "text": None,
+            "n": 2.5,
+            "list": [2, 3],
+        }
+        assert cells["bytes"] == "\\xfe"
+        assert "1152921504606846976" in cells["far"]

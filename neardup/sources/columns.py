@@ -74,7 +74,7 @@ class Table:
             )
         if faults:
             for row in sorted(faults):
-                raw = _raw(batch.slice(row, 1), self._request, self.has_ids)
+                raw = _raw(batch.slice(row, 1))
                 self._bad(Bad(self._name, first + row, None, faults[row], raw))
             kept = np.ones(batch.num_rows, dtype=bool)
             kept[list(faults)] = False
@@ -145,14 +145,18 @@ def _texts(column: pa.Array, what: str) -> tuple[pa.LargeStringArray, dict[int, 
         return pa.array(values, pa.large_string()), faults
 
 
-def _raw(row: pa.RecordBatch, request: Request, has_ids: bool) -> bytes:
-    """The wanted cells of a bad row as JSON; bytes that are not UTF-8 become `\\xHH`."""
-    names = [request.id_name, request.text_field] if has_ids else [request.text_field]
+def _raw(row: pa.RecordBatch) -> bytes:
+    """The cells of a bad row that were read, as JSON; bytes that are not UTF-8 become `\\xHH`."""
     cells = {}
-    for name in names:
-        column = _unfolded(row.column(name))
-        value = (
-            column.cast(pa.large_binary()).to_pylist()[0] if _is_text(column.type) else column.to_pylist()[0]
-        )
+    for name, folded in zip(row.schema.names, row.columns, strict=True):
+        column = _unfolded(folded)
+        column = column.cast(pa.large_binary()) if _is_text(column.type) else column
+        try:
+            (value,) = column.to_pylist()
+        except (ValueError, OverflowError):  # such as a moment that Python's calendar has not
+            value = " ".join(str(column).split())
         cells[name] = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
-    return orjson.dumps(cells, default=str)
+    try:
+        return orjson.dumps(cells, default=str)
+    except TypeError:  # nested too deeply
+        return str(cells).encode("utf-8", "backslashreplace")
