@@ -93,7 +93,7 @@ SOME_BAD = 1_000
     help="Memory for texts that are verified, and for sorting fingerprints.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
-@click.option("--overwrite", is_flag=True, help="Replace another run in the folder.")
+@click.option("--overwrite", is_flag=True, help="Replace another run in the folder, when this one is done.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 def command(
