@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 import numpy as np
@@ -138,6 +138,7 @@ def run_job(job: Job) -> Done:
     key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
     _check_report(job, [one for one in (source, protected) if one is not None])
     if (done := _finished(job, key)) is not None:
+        _drop_report(job)
         shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
         return Done(done, None)
     _check_free(job)
@@ -160,7 +161,7 @@ def run_job(job: Job) -> Done:
         )
         if job.reading.format == "image":
             flow.checkpoints.remember(_remembered(key, source, protected))
-        with quarantine:
+        with _named(quarantine, stands), quarantine:
             result = flow.run(source, protected)
             if _faults(source, protected) and not quarantine.count:
                 # The parts of an earlier process stand for the first reading: once more for the bad ones.
@@ -169,7 +170,7 @@ def run_job(job: Job) -> Done:
                         pass
         stopped = job.guards and any(trip.stopped for trip in result.guards)
         if stands and stopped and os.path.dirname(os.path.abspath(_page(job))) == os.path.abspath(job.out):
-            job = replace(job, report=os.path.join(job.out, STOPPED))
+            job = replace(job, report=_stop_page(job.out))
         elif stands and not stopped:
             _remove_run(job.out)
             if quarantine.count:
@@ -183,6 +184,17 @@ def run_job(job: Job) -> Done:
         manifest = _write(job, result, source, protected, key, quarantine)
         flow.checkpoints.drop()
     return Done(manifest, source)
+
+
+@contextmanager
+def _named(quarantine: Quarantine, stands: bool) -> Iterator[None]:
+    """Say where the bad records are, if those of the run before *stand* where one looks for them."""
+    try:
+        yield
+    except LimitReached as error:
+        if stands and quarantine.count:
+            raise LimitReached(f"{error}; it is {quarantine.path!r}") from None
+        raise
 
 
 def _remembered(key: str, *sources: Source | None) -> str:
@@ -279,9 +291,23 @@ def _note_report(job: Job) -> None:
         file.write(os.fsencode(os.path.abspath(_page(job))))
 
 
+def _stop_page(out: str) -> str:
+    """A place for the page of a stop beside the run in *out*, where nothing stands but such a page."""
+    noted, listed = _noted(out), _listed(_manifest(out))
+    names = (STOPPED if number == 1 else f"{number}-{STOPPED}" for number in count(1))
+    pages = ((name, os.path.join(out, name)) for name in names)
+    return next(
+        page
+        for name, page in pages
+        if not os.path.lexists(page) or (noted == os.path.abspath(page) and name not in listed)
+    )
+
+
 def _drop_report(job: Job) -> None:
     """Remove the page of an earlier stop: what it says of the folder is about to be wrong."""
     noted = _noted(job.out)
+    if noted is not None and os.path.basename(noted) in _listed(_manifest(job.out)):
+        return  # it is that of the finished run
     if noted is not None and os.path.dirname(noted) == os.path.abspath(job.out):
         with suppress(FileNotFoundError):
             os.unlink(noted)

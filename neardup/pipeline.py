@@ -658,6 +658,9 @@ class Flow:
             batches = iter(source)
             while at < known and (batch := next(batches, None)) is not None:
                 at += len(batch)
+                if at > known:  # batches are not as they were
+                    at, batches = at - len(batch), chain([batch], batches)
+                    break
             with (
                 stage("fingerprint", total=source.size, quiet=self.quiet) as advance,
                 self._ahead(batches, lambda batch: _fingerprints(scheme, batch, self.threads)) as made,
@@ -989,7 +992,7 @@ def _source_of(documents: Documents, settings: Settings) -> tuple[list[str], Pla
     if settings.source_field is None:
         return documents.files or [""], documents.file()
     values = [label(value) or "(none)" for value in documents.column(settings.source_field)]
-    names = sorted(set(values))
+    names = sorted(set(values)) or [""]
     codes = {name: code for code, name in enumerate(names)}
     return names, np.array([codes[value] for value in values], dtype=np.int32)
 
@@ -1502,11 +1505,12 @@ class Conclusion:
         rules = np.empty(len(rows), np.uint8)
         accepted = np.ones(len(rows), dtype=bool)
         distance[gone], measured[gone], rules[gone] = self._numbers(goes[rows[gone]])
-        distance[~gone], measured[~gone] = found.distance[pair], judged.measured[pair] / WHOLE
+        distance[~gone] = found.distance[pair]
+        measured[~gone] = judged.measured[pair] / WHOLE if self._measure.verifies else np.nan
         rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.accepted[pair]
         one, other = keeper[rows], members[rows]
         alike = ~gone & accepted & self._same.equal(one, other)
-        rules[alike] = self._copied(one[alike], other[alike])
+        rules[alike], measured[alike] = self._copied(one[alike], other[alike]), 1
         columns = {
             "keeper": ids.take(pa.array(keeper[rows])).cast(pa.string()),
             "id": ids.take(pa.array(members[rows])).cast(pa.string()),

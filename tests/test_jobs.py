@@ -150,6 +150,33 @@ def test_overwrite_keeps_the_run_before_until_the_new_one_is_done(
     assert not {"stopped.html", "report.html"} & set(files_of(Path("o")))
 
 
+def test_the_page_of_a_stop_replaces_nothing_of_others(data: Path) -> None:
+    assert neardup("dedupe", data, "-o", "o", "--quiet", "--report", "o/stopped.html").code == 0
+    Path("o/2-stopped.html").write_text("mine")
+    before = files_of(Path("o"))
+    stopping = ["dedupe", write_jsonl(Path("b.jsonl"), COPIES), "-o", "o", "--quiet", "--overwrite"]
+    for _ in range(2):
+        done = neardup(*stopping)
+        assert done.code == 6
+        assert "3-stopped.html" in done.err
+        left = {name: data for name, data in files_of(Path("o")).items() if not name.startswith(".neardup")}
+        assert left.pop("3-stopped.html")
+        assert left == before
+    assert neardup("dedupe", data, "-o", "o", "--quiet", "--report", "o/stopped.html").code == 0  # it is done
+    assert files_of(Path("o")) == before
+
+
+def test_bad_records_of_a_run_that_replaces_another_are_found(data: Path) -> None:
+    Path("bad.jsonl").write_text("{\n" * 3)
+    assert neardup("dedupe", data, "bad.jsonl", "-o", "o", "--quiet").code == 3
+    before = files_of(Path("o"))
+    done = neardup("dedupe", "bad.jsonl", "-o", "o", "--quiet", "--overwrite", "--max-bad", "1")
+    assert done.code == 5
+    assert "it is 'o/.neardup/quarantine.jsonl'" in done.err
+    assert Path("o/.neardup/quarantine.jsonl").read_bytes().count(b"\n") == 2
+    assert {name: data for name, data in files_of(Path("o")).items() if name in before} == before
+
+
 # --- fields ----------------------------------------------------------------------------------------------
 
 

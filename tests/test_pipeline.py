@@ -172,6 +172,21 @@ def test_across_sources_every_document_that_goes_is_in_the_evidence_with_its_rea
         assert set(rules.values()) == {"identical text"}
 
 
+def test_copies_that_go_unverified_have_no_similarity_but_that_of_identical_texts() -> None:
+    rows = [{"id": f"{s}{at}", "text": TEXT, "s": s} for s in "ab" for at in range(2)]
+    rows += [{"id": f"c{at}", "text": TEXT + " It was late.", "s": "c"} for at in range(2)]
+    result = nd.dedupe(rows, across="s", keep="none", verify="none", radius=100, guards=Limits(max_loss=None))
+    found = {row["similarity"] for row in result.evidence.to_pylist() if row["rule"] == "identical text"}
+    assert found == {1.0}
+    others = [row for row in result.evidence.to_pylist() if row["rule"] != "identical text"]
+    assert others
+    assert all(row["similarity"] is None for row in others)
+
+
+def test_no_documents_have_no_sources() -> None:
+    assert nd.dedupe([], source_field="s").summary["documents"] == 0
+
+
 def test_the_worst_clusters_and_sources_are_named() -> None:
     rows = [
         {"id": f"{name}{at}", "text": f"{name} " * 9 + TEXT, "s": name}
