@@ -32,7 +32,7 @@ from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
 from neardup.pipeline import EVIDENCE as EVIDENCE_SCHEMA
 from neardup.pipeline import MEMORY, Flow, Result, Settings, check_choices, check_guards, run_key, stamps
 from neardup.pipeline import WITHOUT_INFORMATION as WITHOUT_INFORMATION_SCHEMA
-from neardup.progress import note
+from neardup.progress import by_share, note, stage
 from neardup.report import EXAMPLES, ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run
 from neardup.schemes import Scheme
@@ -422,21 +422,35 @@ def _remove_outputs(out: str, listed: Sequence[str] = ()) -> None:
 def _write(
     job: Job, result: Result, source: Source, protected: Source | None, key: str, quarantine: Quarantine
 ) -> dict[str, Any]:
-    with ThreadPoolExecutor(1) as pool:  # the largest file is written and digested while the others are
+    counts = result.summary
+    tables = (
+        (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches, counts["documents"]),
+        (EVIDENCE, EVIDENCE_SCHEMA, result.evidence_batches, counts["measured_pairs"] + counts["removed"]),
+        (
+            WITHOUT_INFORMATION,
+            WITHOUT_INFORMATION_SCHEMA,
+            result.without_information_batches,
+            counts["without_information"],
+        ),
+    )
+    with (
+        stage("write", total=counts["documents"], unit="documents", quiet=job.quiet) as advance,
+        ThreadPoolExecutor(1) as pool,  # the largest file is written and digested while the others are
+    ):
         kept = pool.submit(_write_kept, job, result, source)
         outputs = []
-        for name, schema, batches in (
-            (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches()),
-            (EVIDENCE, EVIDENCE_SCHEMA, result.evidence_batches()),
-            (WITHOUT_INFORMATION, WITHOUT_INFORMATION_SCHEMA, result.without_information_batches()),
-        ):
-            if name == WITHOUT_INFORMATION and not result.summary["without_information"]:
+        for step, (name, schema, batches, most) in enumerate(tables):
+            if name == WITHOUT_INFORMATION and not most:
                 continue
+            tell, rows = by_share(advance, counts["documents"], step, len(tables)), 0
             with open_sink(os.path.join(job.out, name), schema, overwrite=True) as sink:
-                for batch in batches:
+                for batch in batches():
                     sink.write(batch)
+                    rows += len(batch)
+                    tell(min(rows / max(most, 1), 1.0))
             outputs.append(_output(job.out, name))
         outputs += kept.result()
+        by_share(advance, counts["documents"])(1.0)
     if job.save_scheme:
         result.scheme.save(os.path.join(job.out, SCHEME))
         outputs.append(_output(job.out, SCHEME))

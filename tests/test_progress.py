@@ -12,8 +12,9 @@ import pytest
 
 import neardup as nd
 from neardup import pipeline, progress
+from neardup.adapters.cli import run
 from neardup.progress import by_share, stage
-from tests.corpus import collection
+from tests.corpus import collection, write_jsonl
 
 
 class Terminal(io.StringIO):
@@ -96,6 +97,12 @@ def test_every_verification_tells_of_its_pairs(monkeypatch: pytest.MonkeyPatch, 
     assert len(told["verify"]) >= 2, "before the end, too"
     assert told["join"][-1] == totals["join"]
     assert result.summary["measured_pairs"] <= told["verify"][-1]
+
+
+def test_writing_is_a_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_jsonl(tmp_path / "in.jsonl", collection())
+    assert run(["dedupe", str(path), "-o", str(tmp_path / "out")]) == 0
+    assert f"write: {len(collection()):,} documents in " in capsys.readouterr().err
 
 
 def test_pictures_tell_of_their_pairs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
