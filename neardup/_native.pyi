@@ -69,10 +69,14 @@ class Recipe:
     def count_arrow(self, chunk: dict[str, Any], into: Frequencies, threads: int | None) -> None: ...
 
 def survey(
-    recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, threads: int | None
+    recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, key: bytes, threads: int | None
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
     """128 bits that identify each normalised text, whether there is information in it, its characters, and
-    32 bits that tell its spellings apart; the features are counted into *frequencies*."""
+    32 bits that tell its spellings apart, keyed with the 32 bytes of *key*; the features are counted into
+    *frequencies*."""
+
+def spellings(chunk: dict[str, Any], key: bytes) -> npt.NDArray[np.uint32]:
+    """The 32 bits of each text as it is written, as `survey` gives them."""
 
 @final
 class Verifier:

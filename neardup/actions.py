@@ -30,6 +30,7 @@ from neardup.runs import Input, Run
 from neardup.sources import FORMATS, format_of, id_path, path_id
 from neardup.sources.files import File
 from neardup.sources.streams import Broken
+from neardup.types import PROTECTED
 
 ACTIONS: Final = ("trash", "hardlink", "delete")
 WHOLE: Final = ("text", "image")  # formats in which a file is one document
@@ -99,7 +100,7 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None) -> Plan:
         )
     _check_whole_files(run)
     inputs = {one.id: one for one in run.inputs}
-    keepers = {**{one.id: one for one in run.protected}, **inputs}
+    keepers = {**{PROTECTED + one.id: one for one in run.protected}, **inputs}
     table = run.annotations
     removed = table.filter(pc.invert(table.column("keep")))
     goes = set(removed.column("id").to_pylist())

@@ -426,7 +426,7 @@ class Own:
         rank[np.argsort(-degree, kind="stable")] = np.arange(len(self.ids))
         low, high = np.sort(rank[pairs], axis=1).T
         order = np.lexsort((high, low))
-        keeper = stars(len(rank), low[order], high[order], lambda rows: np.ones(len(rows), dtype=bool))
+        keeper = stars(len(rank), low[order], high[order])
         return self.copies + int((keeper != np.arange(len(keeper))).sum())
 
     def suggestions(self, row: Row, labelled: set[frozenset[str]]) -> tuple[Suggestion, ...]:

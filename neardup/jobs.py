@@ -44,6 +44,7 @@ from neardup.sources.images import cache_folder
 from neardup.sources.limits import DEFAULT, Limits
 from neardup.sources.streams import SUFFIXES
 from neardup.thumbs import BadPicture, address, look
+from neardup.types import PROTECTED
 from neardup.verify import UNVERIFIED
 
 WORK: Final = ".neardup"
@@ -79,9 +80,13 @@ class Reading:
     tolerance: Tolerance = ANY
 
     def open(
-        self, paths: Sequence[str], fields: Iterable[str], quarantine: Quarantine | None = None
+        self,
+        paths: Sequence[str],
+        fields: Iterable[str],
+        quarantine: Quarantine | None = None,
+        prefix: str = "",
     ) -> Source:
-        """The documents of *paths*."""
+        """The documents of *paths*, with *prefix* before their ids."""
         return open_source(
             list(paths),
             text_field=self.text_field,
@@ -93,6 +98,7 @@ class Reading:
             on_bad=None if quarantine is None else quarantine.add,
             unique=True,
             tolerance=self.tolerance,
+            prefix=prefix,
         )
 
 
@@ -134,7 +140,7 @@ def run_job(job: Job) -> Done:
     stands = job.overwrite and bool(_manifest(job.out))
     quarantine = Quarantine(os.path.join(work if stands else job.out, QUARANTINE), overwrite=True)
     source = _open(job, job.inputs, quarantine)
-    protected = _open(job, job.protect, quarantine) if job.protect else None
+    protected = _open(job, job.protect, quarantine, PROTECTED) if job.protect else None
     key = run_key(job.settings, job.scheme, [_facts(job), *stamps(source), "protected", *stamps(protected)])
     _check_report(job, [one for one in (source, protected) if one is not None])
     if (done := _finished(job, key)) is not None:
@@ -206,9 +212,9 @@ def _remembered(key: str, *sources: Source | None) -> str:
     return os.path.join(cache_folder(), "runs", found.hexdigest())
 
 
-def _open(job: Job, paths: Sequence[str], quarantine: Quarantine) -> Source:
+def _open(job: Job, paths: Sequence[str], quarantine: Quarantine, prefix: str = "") -> Source:
     """The documents of *paths*, without what an earlier process of this job left in the output folder."""
-    source = job.reading.open(paths, job.settings.fields, quarantine)
+    source = job.reading.open(paths, job.settings.fields, quarantine, prefix)
     out = os.path.realpath(job.out)
     kept = []
     for one in source.inputs:
@@ -620,17 +626,17 @@ def _sides(sources: Sequence[Source], wanted: set[str]) -> tuple[dict[str, Side]
                 found[id] = (
                     Side(id, batch.texts[row].as_py(), f"{batch.file}:{batch.places[row]}")
                     if batch.pictures is None
-                    else _picture(id, batch.file, looks)
+                    else _picture(id, id_path(id.removeprefix(source.prefix)), batch.file, looks)
                 )
             if len(found) == len(wanted):
                 return found, looks
     return found, looks
 
 
-def _picture(id: str, source: str, looks: dict[str, Look]) -> Side:
+def _picture(id: str, path: str, source: str, looks: dict[str, Look]) -> Side:
     """A picture made small for the page, without what its file says beside the pixels."""
     try:
-        with open(id_path(id), "rb") as file:
+        with open(path, "rb") as file:
             data = file.read()
         picture, colours = looks[id] = look(data)
     except (OSError, BadPicture):

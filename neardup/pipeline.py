@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -42,14 +43,15 @@ from neardup.radius import radius_for, recall_at
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.model import arrow_chunk
-from neardup.sources import Source, mostly_pictures, open_source
+from neardup.sources import Source, are_texts, keep_apart, mostly_pictures, open_source
 from neardup.sources.files import stamp
 from neardup.sources.images import FIELDS as PICTURE_FIELDS
+from neardup.sources.memory import Held
 from neardup.sources.streams import WORKERS, worked_ahead
 from neardup.stars import ROUND, stars
-from neardup.survey import Documents, Surveyor
+from neardup.survey import Again, Documents, Surveyor, changed
 from neardup.thumbs import PIXELS, Thumbs
-from neardup.types import Bad, Batch, label
+from neardup.types import PROTECTED, Bad, Batch, label
 from neardup.verify import (
     IDENTICAL,
     NEIGHBOURS,
@@ -124,6 +126,9 @@ EVIDENCE: Final = pa.schema(
         ("radius", pa.int32()),
     ]
 )
+
+# What `Result.annotate` adds.
+ADDED: Final = ("cluster", "keep", "duplicate_of", "similarity")
 
 WITHOUT_INFORMATION: Final = pa.schema([("id", pa.string())])
 
@@ -217,8 +222,8 @@ class Result:
     source: Source = field(repr=False)
     keep_mask: Flags = field(repr=False)
     """Which documents stay, in the order of the input."""
-    annotation_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
-    """The rows of `annotations`, some at a time."""
+    annotation_batches: Callable[..., Iterator[pa.RecordBatch]] = field(repr=False)
+    """The rows of `annotations` in the order of the ids, some at a time; with input_order=True in that."""
     evidence_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     """The rows of `evidence`, some at a time."""
     without_information_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
@@ -228,8 +233,8 @@ class Result:
 
     @cached_property
     def annotations(self) -> pa.Table:
-        """A row a document of the input, in the order of the ids."""
-        return pa.Table.from_batches(self.annotation_batches(), schema=ANNOTATIONS)
+        """One row per document, in the order of the input. Bad records have none: `annotate` has all rows."""
+        return pa.Table.from_batches(self.annotation_batches(input_order=True), schema=ANNOTATIONS)
 
     @cached_property
     def evidence(self) -> pa.Table:
@@ -237,14 +242,20 @@ class Result:
         return pa.Table.from_batches(self.evidence_batches(), schema=EVIDENCE)
 
     @property
-    def kept(self) -> pa.Table:
-        """The documents that stay: id, text and the fields that were asked for.
+    def kept(self) -> Any:
+        """The documents that stay, in their order: of a table or a list the same kind of object with all of
+        its columns, of files an Arrow table with id, text and the fields that were asked for.
 
-        Raises GuardStopped if a guard says that too much would go; annotations and evidence show what.
+        Records that could not be used (`bad`) are not among them. Raises GuardStopped if a guard says that
+        too much would go; annotations and evidence show what.
         """
         stopped = [trip.name.lstrip("-").replace("-", "_") for trip in self.guards if trip.stopped]
         limits = ", ".join(f"{name}=None" for name in stopped)
         check_guards(self, way_out=f"pass guards=neardup.guards.Limits({limits}), or with a higher limit")
+        if (held := self._held()) is not None:
+            places = [batch.places for batch in self.source]
+            rows = np.concatenate([np.zeros(0, np.int64), *places]) - 1
+            return held.take(rows[self.keep_mask])
         batches, at = [], 0
         for batch in self.source:
             mask = pa.array(self.keep_mask[at : at + len(batch)])
@@ -255,6 +266,39 @@ class Result:
             batches.append(pa.table(columns).filter(mask))
         empty = pa.table({"id": pa.array([], pa.large_string()), "text": pa.array([], pa.large_string())})
         return pa.concat_tables(batches, promote_options="permissive") if batches else empty
+
+    def annotate(self, data: Any = None, *, prefix: str = "") -> Any:
+        """*data* (what `dedupe` was given, if nothing else) with `cluster`, `keep`, `duplicate_of` and
+        `similarity` added: the same kind of object, all rows in their order.
+
+        Its documents are found by id, and must have the text that was judged; records that could not be
+        used have nulls. *prefix* stands before the names of the new columns.
+        """
+        check_text("prefix", prefix)
+        held = self._held() if data is None else _held(data)
+        if held is None:
+            raise InvalidType(
+                "files cannot be annotated; join `annotations` with them by id, or pass a table"
+            )
+        known, again = self.annotations, self.source.expected
+        assert isinstance(again, Again)
+        at = np.full(len(held), -1, dtype=np.int64)
+        for batch in Source([held], self.source.request, unique=True):
+            found = again.find(batch)
+            at[batch.places - 1] = found
+        rows = pa.array(at, mask=at < 0)
+        columns = {prefix + name: known.column(name).take(rows) for name in ADDED}
+        return held.with_columns(pa.table(columns), self.source.request.text_field)
+
+    def _held(self) -> Held | None:
+        """What a program gave, if it was no file."""
+        inputs = self.source.inputs
+        return inputs[0] if len(inputs) == 1 and isinstance(inputs[0], Held) else None
+
+
+def _held(data: Any) -> Held | None:
+    inputs = [Held(data)] if are_texts(data) else open_source(data).inputs
+    return inputs[0] if len(inputs) == 1 and isinstance(inputs[0], Held) else None
 
 
 def dedupe(
@@ -274,7 +318,7 @@ def dedupe(
 ) -> Result:
     """Find the near-duplicates of *data* and say which documents stay.
 
-    *data* is a path, several, a table or an iterable of documents. *choices* are those of
+    *data* is a path, several, a table, a list of texts or an iterable of documents. *choices* are those of
     `Settings`: similarity, recall, radius, exact, verify, keep, within, across, ... *protect* is
     another input, whose documents stay whatever happens. *work* is a folder for checkpoints and
     for what does not fit into *memory* bytes.
@@ -290,6 +334,9 @@ def dedupe(
     >>> result.annotations.select(["id", "keep", "duplicate_of"]).to_pylist()[1]
     {'id': 'b', 'keep': True, 'duplicate_of': None}
     """
+    if protect is not None and protect is data:
+        raise InvalidValue("the input and what is protected are the same object; protect other documents")
+    data, protect = (Held(one) if are_texts(one) else one for one in (data, protect))
     images = scheme == "image" or (scheme is None and source is None and mostly_pictures(data))
     if images:
         scheme = "image"
@@ -319,7 +366,7 @@ def dedupe(
         source = open_source(data, **reading)
     elif not isinstance(source, Source):
         raise InvalidType(f"source must come from open_source, not {shown(source)}")
-    guarded = None if protect is None else open_source(protect, **reading)
+    guarded = None if protect is None else open_source(protect, **reading, prefix=PROTECTED)
     recipe = None if scheme is None else scheme_of(scheme)
     key = ""
     if work is not None:
@@ -416,12 +463,16 @@ class Flow:
         self._saved = time.monotonic()
         self._undated = 0
         self._table = ""  # the checkpoint of frequencies that the last one of the survey names
+        self._key = b""  # the secret by which this run identifies texts
 
     def run(self, source: Source, protected: Source | None = None) -> Result:
         """All stages."""
-        sources = [source] if protected is None else [source, protected]
+        sources = [source]
+        if protected is not None:
+            keep_apart(source, protected)
+            sources.append(protected)
         documents, table, fixed = self.survey(sources)
-        _check_distinct(sources, documents, fixed)
+        _check_distinct(documents, fixed)
         self._check_fields(documents, len(documents) - int(fixed.sum()))
         scheme = self.scheme or default_scheme(len(documents))
         if scheme.weights == "log-df" and scheme.frequencies is None:
@@ -430,6 +481,7 @@ class Flow:
         documents = documents.without("content", "spelling")
         _give_back()
         prints = self.fingerprint(sources, scheme, same)
+        _check_copies(prints, same)
         _give_back()
         if self.pictures:
             found = self._picture_candidates(sources, prints, same)
@@ -482,17 +534,18 @@ class Flow:
         recipe = measuring_scheme()
         done = self.checkpoints.load("survey")
         notes = {} if done is None else json.loads((done.schema.metadata or {})[b"notes"])
+        self._key = bytes.fromhex(notes["key"]) if notes else secrets.token_bytes(32)
         counted = None if done is None else self.checkpoints.load(notes["frequencies"])
         table, skip, first = _native.Frequencies(), 0, 0
-        surveyor = Surveyor(recipe, self.settings.fields, table, self.threads)
+        surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, key=self._key)
         if done is not None and counted is not None:
             table = _native.Frequencies.from_bytes(counted.column("bytes")[0].as_py())
             documents = Documents.of(done)
             if notes["complete"]:
                 for source, counts in zip(sources, notes["sources"], strict=True):
                     source.restore(counts)
-                return documents, table, _fixed(len(documents), notes["first"])
-            surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, documents)
+                return self._surveyed(sources, documents, table, notes["first"])
+            surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, documents, key=self._key)
             skip, first, self._table = notes["batches"], notes["first"], notes["frequencies"]
         seen = 0
         for number, source in enumerate(sources):
@@ -514,7 +567,14 @@ class Flow:
         if self._due(complete=True):
             notes = {"complete": True, "first": first, "sources": [source.counts() for source in sources]}
             self._save_survey(surveyor, table, notes)
-        documents = surveyor.documents()
+        return self._surveyed(sources, surveyor.documents(), table, first)
+
+    def _surveyed(
+        self, sources: Sequence[Source], documents: Documents, table: _native.Frequencies, first: int
+    ) -> tuple[Documents, _native.Frequencies, Flags]:
+        """What the survey gives; from now on every reading must give these documents."""
+        for source, rows in zip(sources, (slice(first), slice(first, None)), strict=False):
+            source.expected = Again(documents.ids[rows], documents.spelling[rows], self._key)
         return documents, table, _fixed(len(documents), first)
 
     def _ahead(
@@ -632,7 +692,7 @@ class Flow:
         name = f"frequencies-{surveyor.count}" if not notes["complete"] else "frequencies"
         self.checkpoints.save(name, pa.table({"bytes": pa.array([table.to_bytes()], pa.large_binary())}))
         documents = surveyor.documents().table()
-        notes = {**notes, "frequencies": name}
+        notes = {**notes, "frequencies": name, "key": self._key.hex()}
         metadata = {**(documents.schema.metadata or {}), b"notes": json.dumps(notes).encode()}
         self._save("survey", documents.replace_schema_metadata(metadata))
         if self._table not in ("", name):
@@ -737,20 +797,13 @@ class Flow:
     ) -> Judged:
         """Every candidate pair that can decide something, measured; and who keeps whom."""
         if not self.measure.verifies:
-            verdicts = Judgements(found, None)
-            return self._stars(same, found, verdicts, documents)
+            return self._stars(same, found, Judgements(found, None), documents)
         if found.ways is not None:
-            total = len(found.left)
-            with stage("verify", total=total, unit="pairs", quiet=self.quiet) as advance:
+            with stage("verify", total=len(found.left), unit="pairs", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, self._picture_judge(found), advance)
-                done = self.checkpoints.load("verdicts")
-                if done is not None and len(done) == len(found.left):
-                    verdicts.restore(done)
-                judged = self._stars(same, found, verdicts, documents)
-                if self._due(complete=True):
-                    self._save("verdicts", verdicts.table())
-                advance(total, total)
-            return judged
+                self._judge(verdicts, _rounds(len(found.left)), verdicts.judge_pairs)
+                return self._stars(same, found, verdicts, documents)
+        # Whoever the join met has a pair: a text that has none is near to nothing, and is never asked for.
         needed = _either(len(same.document), found.left, found.right)
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
             verifier = Verifier(
@@ -764,29 +817,30 @@ class Flow:
             )
             if len(needed):
                 self._set_aside(sources, needed, same, verifier)
-            total = len(found.left)
-            with stage("verify", total=total, unit="pairs", quiet=self.quiet) as advance:
+            with stage("verify", total=len(found.left), unit="pairs", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, verifier.judge, advance)
                 if self.measure.rule is not None:
-                    self._judge_together(found, verifier, verdicts)
-                judged = self._stars(same, found, verdicts, documents)
-                advance(len(needed), total)
-        return judged
+                    # Among their neighbours: all pairs of a document stand in one part.
+                    self._judge(verdicts, verifier.parts(found.left, found.right), verifier.judge_together)
+                    verifier.meet(found.left, found.right, verdicts.measured[:, 0])
+                else:
+                    self._judge(verdicts, _rounds(len(found.left)), verifier.judge)
+                _give_back()
+                return self._stars(same, found, verdicts, documents)
 
-    def _judge_together(self, found: Candidates, verifier: Verifier, verdicts: Judgements) -> None:
-        """Judge all candidate pairs among their neighbours, in parts that may have been done before."""
-        parts = verifier.parts(found.left, found.right)
+    def _judge(
+        self, verdicts: Judgements, parts: Sequence[Rows], judge: Callable[[Rows, Rows], Verdicts]
+    ) -> None:
+        """Judge all candidate pairs, in parts that may have been done before."""
         done = self.checkpoints.load("verdicts")
         if done is not None:
             verdicts.restore(done)
         for number, rows in enumerate(parts, 1):
             if verdicts.judged[rows].all():
                 continue
-            verdicts.note(rows, verifier.judge_together(found.left[rows], found.right[rows]))
+            verdicts.note(rows, judge(verdicts.left[rows], verdicts.right[rows]))
             if self._due(complete=number == len(parts)):
                 self._save("verdicts", verdicts.table())
-        verifier.meet(found.left, found.right, verdicts.measured[:, 0])
-        _give_back()
 
     def _set_aside(
         self, sources: Sequence[Source], needed: Rows, same: Representatives, verifier: Verifier
@@ -808,9 +862,8 @@ class Flow:
         self, same: Representatives, found: Candidates, verdicts: Judgements, documents: Documents
     ) -> Judged:
         central = any(rule.name == "central" for rule in self.keep.rules)
-        pairs = np.arange(len(found.left))
-        if central:  # all pairs are judged before the order is known: others than accepted ones say nothing
-            pairs = pairs[verdicts.accepted(pairs)]
+        pairs = np.flatnonzero(verdicts.yes)
+        if central:
             order = self._central_order(same, found, pairs, documents)
         else:
             order = np.arange(len(same.document), dtype=np.int32)
@@ -819,14 +872,8 @@ class Flow:
         one, other = rank[found.left[pairs]], rank[found.right[pairs]]
         low, high = np.minimum(one, other), np.maximum(one, other)
         by_rank = np.argsort(low.astype(np.int64) << 32 | high)
-        pairs = pairs[by_rank]
-        made = stars(
-            len(order),
-            low[by_rank],
-            high[by_rank],
-            lambda rows: verdicts.accepted(pairs[rows]),
-            fixed=same.fixed[order] if same.fixed.any() else None,
-        )
+        fixed = same.fixed[order] if same.fixed.any() else None
+        made = stars(len(order), low[by_rank], high[by_rank], fixed=fixed)
         _look_up(order, made, into=made)
         del order
         _give_back()
@@ -884,8 +931,8 @@ class Flow:
             "undated": self._undated,
             "bad": source.bad,
             "candidate_pairs": len(found.left),
-            "measured_pairs": int(judged.known.sum()) if self.measure.verifies else 0,
-            "accepted_pairs": int((judged.known & judged.accepted).sum()),
+            "measured_pairs": int(judged.measures.sum()),
+            "accepted_pairs": int(judged.accepted.sum()),
             "radius": found.radius,
             "similarity": self.settings.similarity,
             "scheme": scheme.digest,
@@ -959,27 +1006,30 @@ def _fixed(count: int, first: int) -> Flags:
     return fixed
 
 
-def _check_distinct(sources: Sequence[Source], documents: Documents, fixed: Flags) -> None:
-    """Raise if a document of the input has the id of a protected one: an id must mean one document."""
+def _check_distinct(documents: Documents, fixed: Flags) -> None:
+    """Raise if a document of the input has the id of a protected one with its prefix."""
     if not fixed.any():
         return
     first = int(fixed.argmax())
     shared = pc.is_in(documents.ids[first:], value_set=documents.ids[:first])
-    if not pc.any(shared).as_py():
-        return
-    id = documents.ids[first:].filter(shared)[0].as_py()
-    places = []
-    for source in sources:
-        for batch in source:
-            row = pc.index(batch.ids, pa.scalar(id, pa.large_string())).as_py()
-            if row >= 0:
-                places.append(f"{batch.file!r} line {batch.places[row]}")
-                break
-    count = pc.sum(shared).as_py()
-    raise InvalidValue(
-        f"id {id!r} stands in the input ({places[0]}) and in what is protected ({places[1]}); "
-        f"{count:,} ids do: leave those documents out of one, or give them other ids"
-    )
+    if pc.any(shared).as_py():
+        id = documents.ids[first:].filter(shared)[0].as_py()
+        raise InvalidValue(
+            f"id {id!r} of the input is the name of the protected document {id.removeprefix(PROTECTED)!r}; "
+            f"give it one that does not begin with {PROTECTED!r}"
+        )
+
+
+def _check_copies(prints: Fingerprints, same: Representatives) -> None:
+    """Raise if a copy has another fingerprint than the text that it is said to be, letter for letter."""
+    for begin in range(0, len(same.others), STEP):
+        rows = same.others[begin : begin + STEP]
+        text = same.of_document[rows]
+        copies = text >= 0
+        copies[copies] = same.spelled_alike(rows[copies], same.document[text[copies]])
+        places = len(same.document) + begin + np.flatnonzero(copies)
+        if (prints.words[places] != prints.words[text[copies]]).any():
+            raise changed("the input", "two documents with one text have two fingerprints")
 
 
 def _ids(ids: pa.LargeStringArray, rows: Rows | Places) -> list[str]:
@@ -1158,8 +1208,13 @@ def _look_up(values: Places, places: Places, *, into: Places) -> Places:
     return into
 
 
+def _rounds(count: int) -> list[Rows]:
+    """The numbers below *count*, some at a time."""
+    return [np.arange(at, min(at + ROUND, count)) for at in range(0, count, ROUND)]
+
+
 class Judgements:
-    """Verdicts on candidate pairs, each made once, when it is asked for."""
+    """Verdicts on candidate pairs. Without a judge nothing is measured, and all are accepted."""
 
     def __init__(
         self,
@@ -1169,27 +1224,24 @@ class Judgements:
     ) -> None:
         """*advance* is told how many pairs are judged."""
         self._judge, self._advance, self._done = judge, advance, 0
-        self._left, self._right = found.left, found.right
+        self.left, self.right = found.left, found.right
         count = len(found.left)
-        self.known = np.zeros(count, dtype=bool)
-        """Who was asked for; more may have been judged."""
         self.judged = np.zeros(count, dtype=bool)
-        self.yes = np.zeros(count, dtype=bool)
+        self.yes = np.full(count, judge is None)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
 
     def learn(self, found: Candidates, verdicts: Sequence[Verdicts]) -> None:
         """Take in pairs that were added at the end, and what was found of them."""
-        count = len(self._left)
-        self._left, self._right = found.left, found.right
+        count = len(self.left)
         more = len(found.left) - count
-        for name in ("known", "judged", "yes", "reason", "measured"):
+        self.left, self.right = found.left, found.right
+        for name in ("judged", "yes", "reason", "measured"):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
         for part in verdicts:
             self._take(np.arange(count, count + len(part.reason)), part)
             count += len(part.reason)
-        self.known[-more:] = True
 
     def note(self, rows: Rows, verdicts: Verdicts) -> None:
         """Verdicts on some pairs."""
@@ -1197,7 +1249,7 @@ class Judgements:
         self._tell(len(rows))
 
     def _take(self, rows: Rows, verdicts: Verdicts) -> None:
-        self.judged[rows] = True
+        self.judged[rows] = self._judge is not None
         self.yes[rows], self.reason[rows] = verdicts.accepted, verdicts.reason
         for column, values in enumerate((verdicts.plain, verdicts.common, verdicts.rare)):
             self.measured[rows, column] = np.rint(values * WHOLE)
@@ -1206,16 +1258,7 @@ class Judgements:
         self._done += more
         self._advance(self._done, self._done)
 
-    def accepted(self, rows: Rows) -> Flags:
-        """Which of the pairs are accepted."""
-        missing = rows[~self.judged[rows]]
-        for at in range(0, len(missing), ROUND):
-            part = missing[at : at + ROUND]
-            self.note(part, self.judge(self._left[part], self._right[part]))
-        self.known[rows] = True
-        return self.yes[rows]
-
-    def judge(self, left: Rows, right: Rows) -> Verdicts:
+    def judge_pairs(self, left: Rows, right: Rows) -> Verdicts:
         """Verdicts on any pairs; without a judge all are accepted."""
         if self._judge is not None:
             return self._judge(left, right)
@@ -1245,7 +1288,8 @@ class Judged:
     pair: Places
     """The candidate pair that says so, -1 for a keeper."""
     found: Candidates
-    known: Flags
+    measures: Flags
+    """Which pairs were measured: all, or none where nothing is verified."""
     accepted: Flags
     reason: npt.NDArray[np.uint8]
     measured: npt.NDArray[np.uint16]
@@ -1257,7 +1301,8 @@ def _absorb(
     """Let keepers in crowded places take what they are near to beyond their nearest candidates.
 
     Changes *keeper*. A text that goes was measured against its new keeper; one that is not accepted
-    there stays, even where the text that kept it goes.
+    there stays, even where the text that kept it goes. Only texts that have a candidate are met: those of
+    others were not set aside.
     """
     if not len(found.crowded):
         return found
@@ -1268,26 +1313,28 @@ def _absorb(
     hubs = hubs[np.argsort(rank[hubs])]
     known = found.left << 32 | found.right
     more: list[tuple[Rows, Rows, npt.NDArray[np.int32], Verdicts]] = []
+    met_by_join = _either(len(keeper), found.left, found.right)
     prints = Fingerprints(found.prints.words[hubs], bits=found.prints.bits)
-    for pairs in join_batches(prints, found.radius, other=found.prints):
+    others = Fingerprints(found.prints.words[met_by_join], bits=found.prints.bits)
+    for pairs in join_batches(prints, found.radius, other=others):
         low, high = int(pairs.left[0]), int(pairs.left[-1])
         some = hubs[low : high + 1].tolist()
         ends = np.searchsorted(pairs.left, np.arange(low, high + 2)).tolist()
         for hub, begin, end in zip(some, ends[:-1], ends[1:], strict=True):
             if keeper[hub] != hub:
                 continue
-            other, distance = pairs.right[begin:end].astype(np.int64), pairs.distance[begin:end]
+            other, distance = met_by_join[pairs.right[begin:end]], pairs.distance[begin:end]
             wanted = (rank[keeper[other]] > rank[hub]) & ~same.fixed[other] & (other != hub)
             wanted &= same.comparable(np.full(len(other), hub), other)
             other, distance = other[wanted], distance[wanted].astype(np.int32)
             keys = np.minimum(other, hub) << 32 | np.maximum(other, hub)
             rows = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
             met = known[rows] == keys
-            taken = other[met][verdicts.accepted(rows[met])]
+            taken = other[met][verdicts.yes[rows[met]]]
             other, distance = other[~met], distance[~met]
             if len(other):
                 left, right = np.minimum(other, hub), np.maximum(other, hub)
-                judged = verdicts.judge(left, right)
+                judged = verdicts.judge_pairs(left, right)
                 more.append((left, right, distance, judged))
                 taken = np.concatenate([taken, other[judged.accepted]])
             keeper[taken] = hub
@@ -1319,7 +1366,7 @@ def _best_keepers(
                 stays[one[rows]], rank[one[rows]] < rank[other[rows]], rank[other[rows]] < rank[one[rows]]
             )
         ]
-    yes = rows[verdicts.accepted(rows)]
+    yes = rows[verdicts.yes[rows]]
     goes = np.where(stays[one[yes]], other[yes], one[yes])
     keeps = np.where(stays[one[yes]], one[yes], other[yes])
     plain, common = (verdicts.measured[yes, column].astype(np.int64) for column in (0, 1))
@@ -1330,7 +1377,7 @@ def _best_keepers(
     pair = np.full(len(keeper), -1, dtype=np.int32)
     keeper[goes[chosen]] = keeps[chosen]
     pair[goes[chosen]] = yes[chosen]
-    return Judged(keeper, pair, found, verdicts.known, verdicts.yes, verdicts.reason, verdicts.measured)
+    return Judged(keeper, pair, found, verdicts.judged, verdicts.yes, verdicts.reason, verdicts.measured)
 
 
 class Conclusion:
@@ -1446,13 +1493,13 @@ class Conclusion:
             return pa.array([IDENTICAL, UNVERIFIED, *REASONS, SPELLED], pa.string())
         return pa.array([pictures.IDENTICAL, UNVERIFIED, *pictures.REASONS], pa.string())
 
-    def annotations(self) -> Iterator[pa.RecordBatch]:
-        """A row a document of the input, in the order of the ids, some at a time."""
+    def annotations(self, *, input_order: bool = False) -> Iterator[pa.RecordBatch]:
+        """One row per document of the input, in the order of the ids or of the input, some at a time."""
         ids = self._documents.ids
-        own = np.flatnonzero(~self._fixed).astype(np.int32) if self._fixed.any() else None
-        order = _native.ordered(arrow_chunk(ids), own, [], self._threads)
+        own = np.flatnonzero(~self._fixed).astype(np.int32)
+        order = own if input_order else own[_native.ordered(arrow_chunk(ids), own, [], self._threads)]
         for begin in range(0, len(order), STEP):
-            rows = order[begin : begin + STEP] if own is None else own[order[begin : begin + STEP]]
+            rows = order[begin : begin + STEP]
             goes = ~self.stays[rows]
             distance, measured, _ = self._numbers(rows[goes])
             cluster = ids.take(pa.array(self.cluster[rows])).cast(pa.string())
@@ -1484,7 +1531,7 @@ class Conclusion:
         shown = np.zeros(len(found.left), dtype=bool)
         decided = self._pair(goes)
         shown[decided[decided >= 0]] = True
-        pairs = np.flatnonzero(judged.known & ~shown) if self._measure.verifies else np.zeros(0, np.int64)
+        pairs = np.flatnonzero(judged.measures & ~shown)
         one, other = same.document[found.left[pairs]], same.document[found.right[pairs]]
         swap = self.stays[other] & ~self.stays[one]
         copies, partners, said = self._copies

@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
 from neardup.files import file_digest
 from neardup.schemes import Scheme
-from neardup.sources import Source, open_source, path_id
+from neardup.sources import Source, id_path, open_source, path_id
+from neardup.types import PROTECTED
 from neardup.verify import IDENTICAL, SPELLED, Measure, measuring_scheme, parse_measure
 
 ANNOTATIONS: Final = "annotations.parquet"
@@ -186,6 +187,16 @@ class Run:
         rows = self.annotations.filter(pc.equal(self.annotations.column("id"), id)).slice(0, 1).to_pylist()
         return rows[0] if rows else None
 
+    def named(self, id: str) -> str:
+        """The id of a document as this run writes it: what is only among the protected ones has a prefix."""
+        if not self.protected or id.startswith(PROTECTED) or self.document(id) is not None:
+            return id
+        return PROTECTED + id
+
+    def path_of(self, id: str) -> str:
+        """The path of a document that is a file."""
+        return id_path(id.removeprefix(PROTECTED) if self.document(id) is None else id)
+
     def _annotated(self, ids: set[str]) -> set[str]:
         """Those of *ids* that have an annotation; a protected document has none."""
         column = self.annotations.column("id")
@@ -195,7 +206,7 @@ class Run:
         """The documents of the run, read again: from its own inputs, or from *inputs*."""
         return self._open(list(inputs) or [one.path for one in self.inputs], named=bool(inputs))
 
-    def _open(self, given: list[str], *, named: bool) -> Source:
+    def _open(self, given: list[str], *, named: bool, prefix: str = "") -> Source:
         if not given or "<stdin>" in given:
             raise RefusedInput(f"this run read standard input, which cannot be read again; {NAME_THEM}")
         missing = next(filter(_is_missing, given), None)
@@ -206,6 +217,7 @@ class Run:
         settings = self.settings
         return open_source(
             given,
+            prefix=prefix,
             text_field=settings.get("text_field") or "text",
             id_field=settings.get("id_field"),
             format=settings.get("format"),
@@ -230,18 +242,21 @@ class Run:
         table = measuring.fit([]).frequencies if fit or whole else None
         found: dict[str, str] = {}
         own = self._annotated(wanted)
-        sources = [(self.source(inputs), wanted if inputs and self.protected else own)]
+        named = {id: id for id in own}
+        if inputs and self.protected:  # among these may stand what was protected, under its own name
+            named = {id.removeprefix(PROTECTED): id for id in wanted - own} | named
+        sources = [(self.source(inputs), named)]
         guarded = [one.path for one in self.protected if one.path not in inputs]
         if guarded and not (inputs and any(map(_is_missing, guarded))):
-            sources.append((self._open(guarded, named=False), wanted - own))
+            others = {id: id for id in wanted - own}
+            sources.append((self._open(guarded, named=False, prefix=PROTECTED), others))
         for batch, some in ((batch, some) for source, some in sources for batch in source):
             if table is not None:
                 measuring.count(batch.texts, table)
             mask = pc.is_in(batch.ids, value_set=pa.array(sorted(some), pa.large_string()))
             if pc.any(mask).as_py():
-                found.update(
-                    zip(batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist(), strict=True)
-                )
+                met = batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist()
+                found.update((some[id], text) for id, text in zip(*met, strict=True))
             if table is None and len(found) == len(wanted):
                 break
         if fit:

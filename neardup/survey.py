@@ -11,9 +11,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neardup import _native
-from neardup.errors import LimitReached
+from neardup.errors import InvalidValue, LimitReached, RefusedInput
 from neardup.features.image import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme, arrow_chunk
 from neardup.sources import path_id
@@ -31,9 +32,10 @@ class Documents:
     lengths: npt.NDArray[np.uint32]
     """Characters of the text."""
     content: npt.NDArray[np.uint64]
-    """128 bits that identify the normalised text; 0 where there is no information in it."""
+    """128 bits that identify the normalised text within this run; 0 where there is no information in it."""
     spelling: npt.NDArray[np.uint32]
-    """32 bits that tell texts apart whose normalised form is the same."""
+    """32 bits that tell texts apart whose normalised form is the same, and a text from another one that is
+    read in its place."""
     files: list[str]
     runs: list[tuple[int, int]]
     """Which of the files (or folders of files that are a document each) they stand in, up to which row."""
@@ -161,9 +163,13 @@ class Surveyor:
         frequencies: _native.Frequencies | None,
         threads: int | None,
         begun: Documents | None = None,
+        *,
+        key: bytes,
     ) -> None:
+        """*key* is the secret of the run, which identifies texts: who does not know it cannot craft two
+        texts that are taken for one."""
         self.frequencies = frequencies
-        self._scheme, self._threads = scheme, threads
+        self._scheme, self._threads, self._key = scheme, threads, key
         self._files: dict[str, int] = {}
         self._runs: list[tuple[int, int]] = []
         self._ids, self._lengths, self._content = _Names(), _Column(np.uint32), _Column(np.uint64, 2)
@@ -180,8 +186,9 @@ class Surveyor:
     def look(self, batch: Batch) -> tuple[Any, ...]:
         """What is found in the documents of a batch, for `add`; their features are counted."""
         if batch.pictures is not None:
-            return _look(batch)
-        return _native.survey(self._scheme.recipe, arrow_chunk(batch.texts), self.frequencies, self._threads)
+            return _look(batch, self._key)
+        chunk = arrow_chunk(batch.texts)
+        return _native.survey(self._scheme.recipe, chunk, self.frequencies, self._key, self._threads)
 
     def add(self, batch: Batch, found: tuple[Any, ...]) -> None:
         """Take in the documents of the next batch, and what was *found* in them."""
@@ -217,6 +224,48 @@ class Surveyor:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Again:
+    """What a source gave when it was first read: each later reading must give the same."""
+
+    ids: pa.LargeStringArray
+    spelling: npt.NDArray[np.uint32]
+    key: bytes
+
+    def check(self, batch: Batch, at: int) -> None:
+        """Raise if *batch* does not hold the documents from number *at* on, each with its id and its text."""
+        ids = self.ids.slice(at, len(batch))
+        same = len(ids) == len(batch) and ids.equals(batch.ids.cast(pa.large_string()))
+        if same:
+            found = _native.spellings(arrow_chunk(batch.texts), self.key)
+            same = bool((found == self.spelling[at : at + len(batch)]).all())
+        if not same:
+            raise changed(repr(batch.file), f"from its place {batch.places[0]} on it gives other documents")
+
+    def find(self, batch: Batch) -> npt.NDArray[np.int64]:
+        """The numbers of the documents of *batch*, which are found by id and must have the same text."""
+        found = pc.index_in(batch.ids.cast(pa.large_string()), value_set=self.ids)
+        if found.null_count:
+            id = batch.ids.filter(found.is_null())[0].as_py()
+            raise InvalidValue(f"document {id!r} was not among those that were compared; pass the same data")
+        numbers: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
+        other = _native.spellings(arrow_chunk(batch.texts), self.key) != self.spelling[numbers]
+        if other.any():
+            id = batch.ids[int(other.argmax())].as_py()
+            raise InvalidValue(f"document {id!r} has another text than was compared; pass the same data")
+        return numbers
+
+    def check_end(self, count: int) -> None:
+        """Raise if *count*, what a whole reading gave, is not all."""
+        if count != len(self.ids):
+            raise changed("the input", f"it gives {count:,} documents, and first gave {len(self.ids):,}")
+
+
+def changed(name: str, how: str) -> RefusedInput:
+    """The error of an input that is not what it was when it was first read."""
+    return RefusedInput(f"{name} changed while it was read: {how}; run again when nothing writes to it")
+
+
 def _origin(batch: Batch) -> str:
     """The file, or the folder, that the documents are said to come from.
 
@@ -228,12 +277,13 @@ def _origin(batch: Batch) -> str:
     return batch.file
 
 
-def _look(batch: Batch) -> tuple[Any, Any, Any, Any]:
-    """Contents (of the files), whether there is something to see; pictures have no lengths and spellings."""
+def _look(batch: Batch, key: bytes) -> tuple[Any, Any, Any, Any]:
+    """Contents (of the files), whether there is something to see; pictures have no lengths."""
     digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
     content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
     _, informative = fingerprints_of(batch.pictures, [WHOLE])  # type: ignore[arg-type]
-    return content, informative, np.zeros(len(batch), dtype=np.int64), np.zeros(len(batch), dtype=np.uint32)
+    spelling = _native.spellings(arrow_chunk(batch.texts), key)
+    return content, informative, np.zeros(len(batch), dtype=np.int64), spelling
 
 
 def _field(parts: list[Any]) -> pa.ChunkedArray:

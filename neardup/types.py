@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,6 +66,10 @@ class Bad:
     reason: str
     raw: bytes = b""
     length: int | None = None
+
+
+PROTECTED: Final = "protected:"
+"""Stands before the ids of protected documents: the same id in the input means another document."""
 
 
 def label(value: Any) -> str | None:

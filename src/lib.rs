@@ -26,6 +26,7 @@ mod foreign;
 mod frequencies;
 mod grams;
 mod hash;
+mod identity;
 mod ids;
 mod index;
 mod index_census;

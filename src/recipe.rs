@@ -126,17 +126,18 @@ impl Recipe {
         (&scratch.text[..length + mix::PADDING], scratch.counts.found())
     }
 
-    /// What identifies the normalised text, or None where there is no information in it; then the hashes of its
-    /// different features, if they are wanted, but for its grams.
-    pub fn survey<'a, 't>(
+    /// What *identify* makes of the normalised text, or None where there is no information in it; then the hashes of
+    /// its different features, if they are wanted, but for its grams.
+    pub fn survey<'a, 't, T>(
         &self,
         text: impl Into<Text<'t>>,
         scratch: &'a mut Scratch,
         features: bool,
-    ) -> (Option<u128>, &'a [u64], Grams<'a>) {
+        identify: impl FnOnce(&[u8]) -> T,
+    ) -> (Option<T>, &'a [u64], Grams<'a>) {
         scratch.counts.clear();
         let ascii = self.normalize(text, scratch);
-        let content = xxhash_rust::xxh3::xxh3_128(&scratch.text);
+        let content = identify(&scratch.text);
         let informative = self.cut(ascii, false, scratch);
         let mut grams = Grams::NONE;
         if informative && features {

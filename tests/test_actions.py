@@ -176,7 +176,12 @@ def test_what_was_not_verified_stays(files: Path) -> None:
 
 
 def test_a_protected_file_is_a_keeper_and_never_goes(files: Path) -> None:
-    make_run(files / "new", ["in/b.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt"}, protected=("in/a.txt",))
+    make_run(
+        files / "new",
+        ["in/b.txt"],
+        {"in/a.txt": None, "in/b.txt": "protected:in/a.txt"},
+        protected=("in/a.txt",),
+    )
     assert left_of("new") == {}
     assert sorted(tree(files)) == ["a.txt", "c.txt", "d.txt"]
     make_run(files / "old", ["in/c.txt"], {"in/a.txt": "in/c.txt", "in/c.txt": None}, protected=("in/a.txt",))
@@ -382,7 +387,10 @@ def test_explain_finds_a_picture_that_is_protected(
     capsys.readouterr()
     assert cli(["explain", "in/a.png", "ref/a.png", "--run", "out"]) == 0
     shown = capsys.readouterr().out
-    assert "note: in/a.png goes; it duplicates ref/a.png\nnote: ref/a.png is protected and stays" in shown
+    assert (
+        "note: in/a.png goes; it duplicates protected:ref/a.png\nnote: protected:ref/a.png is protected and stays"
+        in shown
+    )
     assert cli(["explain", "in/a.png", "out/manifest.json", "--run", "out"]) == 2
 
 

@@ -157,7 +157,10 @@ def test_protected_documents_keep_and_never_go(tmp_path: Path) -> None:
     reference = [{**rows[0], "id": "ref"}, {**rows[0], "id": "ref copy"}]
     result = nd.dedupe(rows, protect=reference, keep="max:x")
     assert result.annotations.column("keep").to_pylist() == [False] * 3
-    assert set(result.annotations.column("duplicate_of").to_pylist()) <= {"ref", "ref copy"}
+    assert set(result.annotations.column("duplicate_of").to_pylist()) <= {
+        "protected:ref",
+        "protected:ref copy",
+    }
     assert result.annotations.column("id").to_pylist() == ["c0", "c1", "c2"]
     path, ref = write_jsonl(tmp_path / "a.jsonl", rows), write_jsonl(tmp_path / "ref.jsonl", reference)
     done = neardup("dedupe", path, "--protect", ref, "-o", tmp_path / "out", "--no-guards", "--quiet")
@@ -167,14 +170,41 @@ def test_protected_documents_keep_and_never_go(tmp_path: Path) -> None:
     assert manifest["counts"]["protected"] == 2
 
 
-def test_an_id_in_the_input_and_in_what_is_protected_is_one_clear_error(tmp_path: Path) -> None:
-    path = write_jsonl(tmp_path / "a.jsonl", collection(5))
-    ref = write_jsonl(tmp_path / "ref.jsonl", [{"id": "z", "text": "z"}, {"id": "d0001-0", "text": "other"}])
-    done = neardup("dedupe", path, "--protect", ref, "-o", tmp_path / "out", "--quiet")
+def test_an_id_in_the_input_and_in_what_is_protected_means_two_documents(tmp_path: Path) -> None:
+    rows = collection(5)
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    same = {"id": rows[0]["id"], "text": rows[0]["text"]}  # in train and in test
+    other = {
+        "id": rows[-1]["id"],
+        "text": "quite another text that has nothing to do with the one of that id",
+    }
+    ref = write_jsonl(tmp_path / "ref.jsonl", [same, other])
+    done = neardup("dedupe", path, "--protect", ref, "-o", tmp_path / "out", "--quiet", "--no-guards")
+    assert done.code == 0
+    found = {row["id"]: row for row in pq.read_table(tmp_path / "out/annotations.parquet").to_pylist()}
+    assert set(found) == {row["id"] for row in rows}
+    assert found[same["id"]]["duplicate_of"] == f"protected:{same['id']}"
+    assert found[other["id"]]["duplicate_of"] != f"protected:{other['id']}"
+
+
+def test_a_file_that_is_protected_and_in_the_folder_is_no_duplicate_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = " ".join(words(3, 40))
+    for name in ("in/a.txt", "in/best/a.txt", "in/b.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(" ".join(words(9, 40)) if name == "in/b.txt" else text)
+    done = neardup("dedupe", "in", "--protect", "in/best", "-o", "out", "--quiet", "--no-guards")
+    assert done.code == 0
+    found = {
+        row["id"]: row["duplicate_of"]
+        for row in pq.read_table(tmp_path / "out/annotations.parquet").to_pylist()
+    }
+    assert found == {"in/a.txt": "protected:in/best/a.txt", "in/b.txt": None}
+    done = neardup("dedupe", "in/b.txt", "--protect", "in/b.txt", "-o", "out2", "--quiet")
     assert done.code == 2
-    assert f"id 'd0001-0' stands in the input ({str(path)!r} line 4)" in done.err
-    assert f"in what is protected ({str(ref)!r} line 2)" in done.err
-    assert not (tmp_path / "out/annotations.parquet").exists()
+    assert "'in/b.txt' is in the input and protected" in done.err
 
 
 def test_bad_records_of_what_is_protected_are_told(tmp_path: Path) -> None:

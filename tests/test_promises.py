@@ -31,9 +31,9 @@ def check(
     """Every promise that holds for every result."""
     annotations = {row["id"]: row for row in result.annotations.to_pylist()}
     assert sorted(annotations) == sorted(row["id"] for row in rows)
-    assert list(annotations) == sorted(annotations)
+    assert list(annotations) == [row["id"] for row in rows]
     alike = {row["id"]: row["text"].lower().split() for row in rows}
-    alike |= {name: alike[name.removeprefix("ref-")] for name in protected}
+    alike |= {name: alike[name.removeprefix("protected:")] for name in protected}
     evidence = {(row["keeper"], row["id"]): row for row in result.evidence.to_pylist()}
     assert len(evidence) == result.evidence.num_rows, "a pair stands twice"
     for id, row in annotations.items():
@@ -66,9 +66,7 @@ def check(
         with pytest.raises(GuardStopped):
             _ = result.kept
     kept = replace(result, guards=()).kept
-    assert sorted(kept.column("id").to_pylist()) == sorted(
-        id for id, row in annotations.items() if row["keep"]
-    )
+    assert kept == [row for row in rows if annotations[row["id"]]["keep"]]
 
 
 @pytest.mark.parametrize("verify", ["default", "strict", "loose"])
@@ -196,13 +194,14 @@ def test_any_collection_and_any_choice_keep_every_promise(
         {"id": f"{number:02}", "text": text, "rank": rng.random(), "source": rng.choice("ab")}
         for number, text in enumerate(contents)
     ]
-    reference = [{**row, "id": f"ref-{row['id']}"} for row in rows[:protected]]
+    reference = [dict(row) for row in rows[:protected]]
     choices = {} if compare is None else {compare: "source"}
     result = nd.dedupe(rows, keep=keep, verify=verify, protect=reference or None, **choices)
-    protected_ids = tuple(row["id"] for row in reference)
+    protected_ids = tuple(f"protected:{row['id']}" for row in reference)
     second_copies = compare == "across" and keep == "none"
     check(result, rows, protected=protected_ids, second_copies=second_copies)
-    source = {row["id"]: row["source"] for row in [*rows, *reference]}
+    source = {row["id"]: row["source"] for row in rows}
+    source |= {f"protected:{row['id']}": row["source"] for row in reference}
     for row in result.evidence.to_pylist():
         if compare is not None:
             assert (source[row["keeper"]] == source[row["id"]]) == (compare == "within")

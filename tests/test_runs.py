@@ -221,8 +221,8 @@ def test_explain_finds_protected_documents(guarded: Path, capsys: pytest.Capture
     capsys.readouterr()
     assert cli(["explain", "b", "ref1", "--run", "out"]) == 0
     shown = capsys.readouterr().out
-    assert "note: b goes; it duplicates ref1" in shown
-    assert "note: ref1 is protected and stays" in shown
+    assert "note: b goes; it duplicates protected:ref1" in shown
+    assert "note: protected:ref1 is protected and stays" in shown
     assert "accepted: " in shown
     assert "{+painter+}" in shown
     assert cli(["explain", "ref1", "ref2", "--run", "out", "--json"]) == 0

@@ -134,7 +134,7 @@ def test_documents_in_memory_give_what_files_give(plain: tuple[bytes, bytes], tm
     pairs = [(row["id"], row["text"]) for row in ROWS]
     for data in (ROWS, iter(ROWS), whole, whole.to_reader(max_chunksize=9), pairs):
         result = nd.dedupe(data)
-        assert result.annotations.equals(pq.read_table(tmp_path / "a"))
+        assert result.annotations.sort_by("id").equals(pq.read_table(tmp_path / "a"))
         assert result.evidence.equals(pq.read_table(tmp_path / "e"))
 
 
@@ -142,7 +142,7 @@ def test_documents_in_memory_give_what_files_give(plain: tuple[bytes, bytes], tm
 def test_no_rule_but_first_and_last_looks_at_the_order(keep: str) -> None:
     found = nd.dedupe(ROWS, keep=keep)
     again = nd.dedupe(random.Random(5).sample(ROWS, len(ROWS)), keep=keep)
-    assert again.annotations.equals(found.annotations)
+    assert again.annotations.sort_by("id").equals(found.annotations.sort_by("id"))
     assert again.evidence.equals(found.evidence)
 
 

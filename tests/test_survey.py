@@ -10,12 +10,16 @@ from neardup.schemes.model import arrow_chunk
 
 from .conftest import texts
 
+KEY = bytes(range(32))
+
 
 @given(st.lists(texts, min_size=1, max_size=12))
 def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]) -> None:
     scheme = nd.scheme("text")
     counted, array = _native.Frequencies(), pa.array(corpus, pa.large_string())
-    content, informative, lengths, spellings = _native.survey(scheme.recipe, arrow_chunk(array), counted, 2)
+    content, informative, lengths, spellings = _native.survey(
+        scheme.recipe, arrow_chunk(array), counted, KEY, 2
+    )
     fitted = scheme.fit(corpus).frequencies
     assert fitted is not None
     assert counted.to_bytes() == fitted.to_bytes()
@@ -32,7 +36,7 @@ def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]
 
 def test_a_survey_tells_spellings_apart() -> None:
     array = pa.array(["x = a + b", "x = a - b", "X = A + B", "x = a + b"], pa.large_string())
-    content, *_, spellings = _native.survey(nd.scheme("text").recipe, arrow_chunk(array), None, 1)
+    content, *_, spellings = _native.survey(nd.scheme("text").recipe, arrow_chunk(array), None, KEY, 1)
     assert (content == content[0]).all()
     assert len(set(spellings.tolist())) == 3
     assert spellings[0] == spellings[3]

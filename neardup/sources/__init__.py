@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from neardup.errors import InvalidType, InvalidValue, LimitReached, RefusedInput, UnknownName, shown
 from neardup.sources.files import STDIN, File, Found, Seen, met, walk
@@ -28,7 +28,9 @@ __all__ = [
     "Limits",
     "Source",
     "Tolerance",
+    "are_texts",
     "id_path",
+    "keep_apart",
     "mostly_pictures",
     "open_source",
     "path_id",
@@ -140,6 +142,16 @@ class Tolerance:
 ANY: Final = Tolerance()
 
 
+class Expected(Protocol):
+    """What a source gave when it was first read."""
+
+    def check(self, batch: Batch, at: int) -> None:
+        """Raise if *batch* does not hold the documents from number *at* on."""
+
+    def check_end(self, count: int) -> None:
+        """Raise if a whole reading gave another number of documents."""
+
+
 class Source:
     """Documents in batches. Iterate over it as often as wanted.
 
@@ -149,16 +161,18 @@ class Source:
 
     def __init__(
         self,
-        inputs: Sequence[Any],
+        inputs: list[Any],
         request: Any,
         *,
         format: str | None = None,
         on_bad: Callable[[Bad], None] | None = None,
         unique: bool = False,
         tolerance: Tolerance = ANY,
+        prefix: str = "",
     ) -> None:
         self.inputs = inputs
         self.request = request
+        self.prefix = prefix
         self.documents = 0
         self.bad = 0
         self.refused: list[Bad] = []
@@ -171,6 +185,8 @@ class Source:
         self._told = 0  # bad records reported so far; a second reading repeats none
         self._repeats: dict[str, set[int]] | None = None  # where ids stand again, after a whole reading
         self._read = False  # whether this process has read all of it
+        self.expected: Expected | None = None
+        """What every reading must give, once that is known."""
 
     @property
     def records(self) -> int:
@@ -222,12 +238,19 @@ class Source:
     def batches(self, *, raw: bool = False) -> Iterator[Batch]:
         """All documents in input order; with *raw* also the records that they were made of."""
         reading = _Reading(self, replace(self.request, raw=raw))
+        expected = self.expected
         for batch in reading.batches():
             if self._unique:
                 batch = reading.distinct(batch)
+            if self.prefix:
+                batch = replace(batch, ids=_prefixed(batch.ids, self.prefix))
+            if expected is not None and len(batch):
+                expected.check(batch, reading.documents)
             reading.documents += len(batch)
             if len(batch):
                 yield replace(batch, records=None)  # they hold the bytes of the input
+        if expected is not None:
+            expected.check_end(reading.documents)
         self.documents, self.bad, self._repeats = reading.documents, reading.bad, reading.repeats
         self._read = True
         self._tolerance.check(self.bad, self.records)
@@ -394,6 +417,32 @@ class _Reading:
             self._refuse(Bad(file.name, None, None, error.reason))
 
 
+def keep_apart(source: Source, protected: Source) -> None:
+    """Take out of *source* the files that *protected* holds, too: a document is no duplicate of itself.
+
+    A file that a walk found is passed by; one that was named for both is an error.
+    """
+    both: Seen = {}
+    for one in protected.inputs:
+        if isinstance(one, File) and (inode := _inode(one)) is not None:
+            both[inode] = one.name
+    for at, one in enumerate(source.inputs):
+        if isinstance(one, File) and _inode(one) in both:
+            if not one.walked:
+                raise InvalidValue(f"{one.name!r} is in the input and protected; leave it out of one of them")
+            source.inputs[at] = Found(one.path, skipped="is protected")
+
+
+def _inode(file: File) -> tuple[int, int] | None:
+    if file.is_remote or file.is_stream:
+        return None
+    try:
+        status = os.stat(file.path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino
+
+
 def is_picture(file: File, head: bytes = b"") -> bool:
     """Whether its name, or its first bytes, say that it is a picture."""
     magic = head.startswith(_MAGIC) or head[8:12] == b"WEBP" or head[4:12] in (b"ftypavif", b"ftypheic")
@@ -406,9 +455,7 @@ def mostly_pictures(data: Any) -> bool:
     >>> mostly_pictures([{"id": "a", "text": "no file"}])
     False
     """
-    if isinstance(data, str | os.PathLike):
-        data = [data]
-    if not isinstance(data, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in data):
+    if not _are_paths(data):
         return False
     files = [one for one in _inputs(data, again=False) if isinstance(one, File)]
     return 2 * sum(map(is_picture, files)) > len(files)
@@ -456,12 +503,14 @@ def open_source(
     on_bad: Callable[[Bad], None] | None = None,
     unique: bool = False,
     tolerance: Tolerance = ANY,
+    prefix: str = "",
 ) -> Source:
     """The documents of *data*: a path, several, `-`, a table, or an iterable of documents.
 
     Without *id_field* the field `id` is used where there is one, else `file:line`. *again* keeps what
     can be read only once (a pipe), for a second reading. *unique* makes a document whose id was met
-    before a bad record. *on_bad* is given every bad record and every refused file.
+    before a bad record. *on_bad* is given every bad record and every refused file. *prefix* is put before
+    every id.
     """
     from neardup.sources.reading import Request
 
@@ -474,22 +523,61 @@ def open_source(
         text_field=text_field, id_field=id_field, fields=tuple(fields), html=html, limits=limits
     )
     return Source(
-        _inputs(data, again), request, format=format, on_bad=on_bad, unique=unique, tolerance=tolerance
+        _inputs(data, again),
+        request,
+        format=format,
+        on_bad=on_bad,
+        unique=unique,
+        tolerance=tolerance,
+        prefix=prefix,
     )
 
 
 def _inputs(data: Any, again: bool) -> list[Any]:
-    if isinstance(data, str | os.PathLike):
-        data = [data]
-    if not isinstance(data, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in data):
+    if not _are_paths(data):
         from neardup.sources.memory import Held
 
-        return [Held(data)]
+        return [data if isinstance(data, Held) else Held(data)]
     seen: Seen = {}
     inputs: list[Any] = []
-    for path in dict.fromkeys(os.fspath(one) for one in data):
+    for path in dict.fromkeys(os.fspath(one) for one in ([data] if _is_path(data) else data)):
         inputs += _named(os.fsdecode(path), seen, again)
     return inputs
+
+
+def _is_path(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike)
+
+
+def _are_paths(data: Any) -> bool:
+    return _is_path(data) or (isinstance(data, list | tuple) and all(map(_is_path, data)))
+
+
+def are_texts(data: Any) -> bool:
+    """Whether a list holds no paths but texts: not all are there as files, and none is named like one.
+
+    >>> are_texts(["one text", "another text"]), are_texts(["one.jsonl", "two.jsonl"])
+    (True, False)
+    """
+    if not isinstance(data, list | tuple) or not all(isinstance(one, str) for one in data):
+        return False
+    missing = {one for one in data if not (one == STDIN or File(one).is_remote or _exists(one))}
+    return (bool(missing) or not data) and not any(map(_looks_like_a_file, missing))
+
+
+def _exists(path: str) -> bool:
+    try:
+        return os.path.lexists(path)
+    except ValueError:
+        return False
+
+
+def _looks_like_a_file(text: str) -> bool:
+    """Whether a string that names no file was meant to: it ends as files do that are read here."""
+    if len(text) > 255 or "\n" in text:
+        return False
+    suffix = File(text).suffix
+    return suffix in _PICTURES or suffix == ".txt" or any(suffix in row.suffixes for row in FORMATS.values())
 
 
 def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
@@ -511,6 +599,13 @@ def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:
         return
     for found in walk(path, seen):
         yield File(found.path, root=path) if found == Found(found.path) else found
+
+
+def _prefixed(ids: Any, prefix: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(pa.scalar(prefix, ids.type), ids, pa.scalar("", ids.type))
 
 
 def _records(batch: Batch, rows: list[int]) -> Iterable[tuple[int | None, bytes]]:

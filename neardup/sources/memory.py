@@ -1,15 +1,22 @@
 """Documents that a Python program holds: tables of any Arrow library, data sets, iterables.
 
-A document without an id gets the number of its row, from 0. What can be read only once is kept,
-so that it can be read again.
+A document without an id gets the number of its row, from 0. Only lists, tables and columns are read
+again; an iterable, a stream or a query is asked once and set aside, because nobody knows what it would
+give another time. What stays is given back as what came: the same kind of object, rows and columns.
 """
 
 from __future__ import annotations
 
+import mmap
+import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import groupby
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.errors import InvalidType, InvalidValue, shown
@@ -27,6 +34,7 @@ class Held:
     name = "<memory>"
     digest: str | None = None
     bytes = 0
+    walked = False
 
     def __init__(self, data: Any) -> None:
         if isinstance(data, Mapping):
@@ -36,31 +44,99 @@ class Held:
             )
         if isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")
+        self._given = data
         self._table = _table(data)
-        if self._table is None and not isinstance(data, Iterable):
+        if self._table is not None:
+            return
+        if not isinstance(data, Iterable):
             raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")
-        self._data = list(data) if self._table is None and iter(data) is data else data
+        if not isinstance(data, list | tuple) and not _is_column(data):
+            self._given = list(data)
+
+    def __len__(self) -> int:
+        """How many records there are, good and bad."""
+        if isinstance(self._table, pa.Table):
+            return int(self._table.num_rows)
+        return len(self._given)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Any:
+        """The records with those numbers, as what they came in; of an iterable a list."""
+        data = self._given
+        if isinstance(data, list | tuple):
+            found = [data[row] for row in rows.tolist()]
+            return tuple(found) if isinstance(data, tuple) else found
+        if _is_data_set(data):
+            return data.select(rows)
+        if _is_streamed_set(data):
+            return _as_data_set(data, self._table.take(pa.array(rows)))
+        if hasattr(data, "iloc"):
+            return data.iloc[rows]
+        if isinstance(data, np.ndarray) or _is_of(data, "polars"):
+            return data[rows]
+        table = data if isinstance(data, pa.RecordBatch | pa.Array | pa.ChunkedArray) else self._table
+        wanted = np.zeros(len(self), dtype=bool)
+        wanted[rows] = True
+        return table.filter(pa.array(wanted))
+
+    def with_columns(self, columns: pa.Table, text_field: str) -> Any:
+        """All records with *columns* added, one row per record; a mere text gets the name *text_field*."""
+        data = self._given
+        for name in columns.column_names:
+            if name in self._names():
+                raise InvalidValue(
+                    f"the data has a column {name!r} of its own; choose another name with prefix="
+                )
+        if isinstance(data, list | tuple):
+            rows = columns.to_pylist()
+            return [{**_named(item, text_field), **row} for item, row in zip(data, rows, strict=True)]
+        if _is_of(data, "pandas"):
+            frame = (
+                data.to_frame(text_field if data.name is None else data.name) if _is_column(data) else data
+            )
+            added = columns.to_pandas().set_axis(frame.index)
+            return frame.assign(**{name: added[name] for name in added.columns})
+        if _is_of(data, "polars"):
+            frame = data.alias(data.name or text_field).to_frame() if _is_column(data) else data
+            return frame.with_columns(sys.modules["polars"].from_arrow(columns).get_columns())
+        if _is_data_set(data):
+            for name in columns.column_names:
+                data = data.add_column(name, columns.column(name).to_pylist())
+            return data
+        table = self._table
+        if isinstance(data, pa.Array | pa.ChunkedArray | np.ndarray):
+            table = pa.table({text_field: data})
+        for name in columns.column_names:
+            table = table.append_column(name, columns.column(name))
+        return _as_data_set(data, table) if _is_streamed_set(data) else table
+
+    def _names(self) -> Iterable[str]:
+        """The columns, or for a list the keys of its first record."""
+        if self._table is not None:
+            return list(self._given.column_names if _is_data_set(self._given) else self._table.schema.names)
+        data = self._given
+        return data[0] if isinstance(data, list | tuple) and data and isinstance(data[0], Mapping) else ()
 
     def read(self, request: Request, bad: Report) -> Iterator[Batch]:
         """The documents; a record that is none goes to *bad*."""
         if self._table is None:
-            return _documents(self.name, self._data, request, bad)
+            return _documents(self.name, self._given, request, bad)
         return _rows(self.name, self._table, request, bad)
 
 
 def _table(data: Any) -> Any:
     """*data* as something with a schema and record batches, or None."""
     if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
+        return set_aside(data)
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if hasattr(data, "with_format") and hasattr(data, "select"):  # a Hugging Face data set
+    if _is_data_set(data):
         return data.with_format("arrow")
-    shape = getattr(data, "shape", None)
-    if isinstance(data, pa.ChunkedArray) or (isinstance(shape, tuple) and len(shape) == 1):
-        return None  # a column: its values are the documents
+    if _is_streamed_set(data):
+        return set_aside(_set_batches(data.with_format("arrow")))
+    if _is_column(data):
+        return None
     try:
         if hasattr(data, "__arrow_c_stream__"):
             return pa.table(data)
@@ -70,6 +146,66 @@ def _table(data: Any) -> Any:
         reason = " ".join(str(error).split())[:200]
         raise InvalidValue(f"{type(data).__name__} cannot be read as a table: {reason}") from None
     return None
+
+
+def _is_of(data: Any, package: str) -> bool:
+    """Whether *data* is an object of *package*, which is not imported for that."""
+    return package in sys.modules and type(data).__module__.partition(".")[0] == package
+
+
+def _is_data_set(data: Any) -> bool:
+    """Whether it is a Hugging Face data set."""
+    return hasattr(data, "with_format") and hasattr(data, "select")
+
+
+def _is_streamed_set(data: Any) -> bool:
+    """Whether it is a Hugging Face data set that gives its rows one after the other."""
+    return _is_of(data, "datasets") and hasattr(data, "with_format") and not hasattr(data, "select")
+
+
+def _as_data_set(data: Any, table: pa.Table) -> Any:
+    """*table* as a data set with the features of *data*, where those are known."""
+    datasets = sys.modules["datasets"]
+    found = datasets.Dataset(table)
+    known = getattr(data, "features", None)
+    features = {name: known[name] for name in table.column_names if known is not None and name in known}
+    if len(features) < len(table.column_names):
+        return found
+    return found.cast(datasets.Features(features))
+
+
+def _is_column(data: Any) -> bool:
+    """Whether it is a column, whose values are the documents."""
+    shape = getattr(data, "shape", None)
+    return isinstance(data, pa.Array | pa.ChunkedArray) or (isinstance(shape, tuple) and len(shape) == 1)
+
+
+def set_aside(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    """What a stream gives, the one time that it is asked, as a table that lies in a temporary file."""
+    parts = []
+    for schema, some in groupby(batches, key=lambda batch: batch.schema):
+        with tempfile.TemporaryFile() as file:
+            with pa.ipc.new_file(pa.PythonFile(file, "wb"), schema) as writer:
+                for batch in some:
+                    writer.write_batch(batch)
+            file.flush()
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        parts.append(pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all())
+    if not parts:
+        empty = getattr(batches, "schema", None)
+        return pa.table({}) if empty is None else empty.empty_table()
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _named(item: Any, text_field: str) -> Mapping[str, Any]:
+    """A record with names, made of what a list holds."""
+    if isinstance(item, Mapping):
+        return item
+    if isinstance(item, Document):
+        return {"id": item.id, text_field: item.content, **item.fields}
+    if isinstance(item, tuple | list) and len(item) == 2:
+        return {"id": item[0], text_field: item[1]}
+    return {text_field: item}
 
 
 def _rows(name: str, table: Any, request: Request, bad: Report) -> Iterator[Batch]:

@@ -7,29 +7,32 @@ use super::interrupt::interruptible;
 use super::text::{LONG, NativeFrequencies, NativeRecipe, piece_of};
 use super::texts::{ArrowChunk, Texts, text_or_empty};
 use crate::frequencies::Frequencies;
+use crate::identity::Identity;
 use crate::parallel::{self, Cancel};
 use crate::recipe::Scratch;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(survey, module)?)?;
-    Ok(())
+    module.add_function(wrap_pyfunction!(spellings, module)?)
 }
 
 type Survey<'py> =
     (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u32>>);
 
 /// For each text 128 bits that identify its normalised form, whether there is information in it, its
-/// characters, and 32 bits that tell its spellings apart; its features are counted into *frequencies*. The caller
-/// keeps the Arrow array.
+/// characters, and 32 bits that tell its spellings apart, keyed with *key*; its features are counted into
+/// *frequencies*. The caller keeps the Arrow array.
 #[pyfunction]
 fn survey<'py>(
     py: Python<'py>,
     recipe: PyRef<'py, NativeRecipe>,
     chunk: ArrowChunk,
     frequencies: Option<Py<NativeFrequencies>>,
+    key: [u8; 32],
     threads: Option<usize>,
 ) -> PyResult<Survey<'py>> {
     chunk.check()?;
+    let identity = Identity::new(key);
     // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow memory
     // is immutable.
     let texts = unsafe { Texts::from_arrow(&chunk) }?;
@@ -54,11 +57,10 @@ fn survey<'py>(
                 for (text, ((content, informative), (length, spelling))) in texts.iter().zip(rows) {
                     let text = text_or_empty(text);
                     *length = characters(text.bytes());
-                    *spelling = xxhash_rust::xxh3::xxh3_64(text.bytes()) as u32;
-                    let (found, hashes, grams) = recipe.survey(text, scratch, table.is_some());
+                    *spelling = identity.spelling(text.bytes());
+                    let (found, hashes, grams) = recipe.survey(text, scratch, table.is_some(), |text| identity.content(text));
                     if let Some(found) = found {
-                        content[0] = found as u64;
-                        content[1] = (found >> 64) as u64;
+                        content.copy_from_slice(&found);
                         *informative = true;
                     }
                     if let Some(counter) = counter {
@@ -75,6 +77,20 @@ fn survey<'py>(
     }?;
     let content = content.into_pyarray(py).reshape([count, 2])?;
     Ok((content, informative.into_pyarray(py), lengths.into_pyarray(py), spellings.into_pyarray(py)))
+}
+
+/// The spellings of texts, as `survey` gives them. The caller keeps the Arrow array.
+#[pyfunction]
+fn spellings<'py>(py: Python<'py>, chunk: ArrowChunk, key: [u8; 32]) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    chunk.check()?;
+    // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow memory
+    // is immutable.
+    let texts = unsafe { Texts::from_arrow(&chunk) }?;
+    let identity = Identity::new(key);
+    let found = py.detach(|| -> Vec<u32> {
+        texts.items.iter().map(|text| identity.spelling(text_or_empty(text).bytes())).collect()
+    });
+    Ok(found.into_pyarray(py))
 }
 
 /// The characters of a text in UTF-8: all bytes but those that continue one.

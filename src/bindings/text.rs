@@ -225,7 +225,7 @@ impl NativeRecipe {
                 |(scratch, counter), texts| {
                     for text in texts {
                         let text = text.as_ref().map_or(normalize::Text::Valid(""), |text| text.get());
-                        let (_, hashes, grams) = recipe.survey(text, scratch, true);
+                        let (_, hashes, grams) = recipe.survey(text, scratch, true, |_| ());
                         counter.add(hashes, grams);
                     }
                 },

@@ -248,11 +248,10 @@ impl Verifier {
     /// The text of a document, as it was set aside.
     fn text(&mut self, document: usize) -> PyResult<String> {
         self.texts.finish().map_err(os_error)?;
-        let rank = u32::try_from(document).ok().and_then(|document| self.ranks.of(document));
-        match rank.map(|rank| self.text_of[rank]).filter(|number| *number != NONE) {
+        match u32::try_from(document).ok().and_then(|document| self.text_number(document)) {
             Some(number) => {
                 let mut text = Vec::new();
-                self.texts.read(number as usize, &mut text).map_err(os_error)?;
+                self.texts.read(number, &mut text).map_err(os_error)?;
                 Ok(String::from_utf8_lossy(&text).into_owned())
             }
             None => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
@@ -274,7 +273,17 @@ impl Verifier {
         if left.len() != right.len() || !left.iter().chain(right).all(known) {
             return Err(InvalidValue::new_err("pairs must be two equally long lists of known documents"));
         }
+        // A text that is not there must never be taken for an empty one.
+        if let Some(number) = left.iter().chain(right).find(|number| self.text_number(**number as u32).is_none()) {
+            return Err(InvalidValue::new_err(format!("no text was set aside for document {number}")));
+        }
         Ok(left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect())
+    }
+
+    /// The number of the text that was set aside for a document.
+    fn text_number(&self, document: u32) -> Option<usize> {
+        let number = self.text_of[self.ranks.of(document)?];
+        (number != NONE).then_some(number as usize)
     }
 
     /// Call *work* with the profiles of each pair and its place in *found*, as many pairs at a time as

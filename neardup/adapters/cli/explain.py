@@ -93,16 +93,18 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
     from neardup.pictures import RADIUS, RULES
     from neardup.runs import Run
     from neardup.schemes import scheme
-    from neardup.sources import id_path
     from neardup.thumbs import BadPicture
+    from neardup.types import PROTECTED
 
     evidence, notes, rule = None, [], RULES["default"]
     if run_path is not None:
         run = Run(run_path)
-        notes = _fates(run, (left, right), {one.id for one in run.protected})
-        known = {one.id: one.sha256 for one in (*run.inputs, *run.protected)}
+        left, right = run.named(left), run.named(right)
+        guarded = {PROTECTED + one.id: one.sha256 for one in run.protected}
+        notes = _fates(run, (left, right), guarded)
+        known = {one.id: one.sha256 for one in run.inputs} | guarded
         for id in (left, right):
-            path = id_path(id)
+            path = run.path_of(id)
             if os.path.isfile(path) and known.get(id) not in (None, file_digest(path)):
                 notes.append(f"{id} changed since the run")
         evidence = run.pair(left, right)
@@ -112,7 +114,7 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
     data = []
     for id in (left, right):
         try:
-            with open(id_path(id) if run_path is not None else id, "rb") as file:
+            with open(id if run_path is None else run.path_of(id), "rb") as file:
                 data.append(file.read())
         except OSError as error:
             raise RefusedInput(f"{id!r} cannot be read: {error.strerror}") from None
@@ -161,6 +163,7 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
 def _fates(run: Any, ids: tuple[str, str], protected: Container[str]) -> list[str]:
     """What became of each document. Those of --protect have no annotation."""
     from neardup.errors import InvalidValue
+    from neardup.types import PROTECTED
 
     notes = []
     for id in ids:
@@ -170,7 +173,7 @@ def _fates(run: Any, ids: tuple[str, str], protected: Container[str]) -> list[st
             notes.append(f"{id} is protected and stays")
         elif run.protected:
             raise InvalidValue(
-                f"no document {id!r} in run {run.path!r}, nor in what it protected; "
+                f"no document {id.removeprefix(PROTECTED)!r} in run {run.path!r}, nor in what it protected; "
                 "if its file stands elsewhere now, give it with --input"
             )
         else:
@@ -202,6 +205,7 @@ def _from_run(
     from neardup.verify import NEIGHBOURS
 
     run = Run(path)
+    left, right = run.named(left), run.named(right)
     if not run.protected:
         _fates(run, (left, right), ())  # an id that is wrong is told before anything is read
     evidence = run.pair(left, right)
