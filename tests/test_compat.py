@@ -416,7 +416,7 @@ def test_json_of_something_else_is_refused(text: str) -> None:
 
 
 def test_representations_of_two_sizes_are_not_compared() -> None:
-    with pytest.raises(InvalidValue, match="cannot overlap 8 bits with 9"):
+    with pytest.raises(InvalidValue, match="an SDR of 8 bits and one of 9 do not fit"):
         htm.SDR(8).getOverlap(htm.SDR(9))
     with pytest.raises(InvalidValue, match="outside an SDR of 8"):
         htm.SDR(8, [8])

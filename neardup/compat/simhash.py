@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from neardup.blocks import block_keys, block_masks, block_offsets
 from neardup.checks import whole
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import DamagedFile, InvalidType, InvalidValue
 from neardup.features import WEIGHTS, ballots
 from neardup.features.shingles import char_shingles
 from neardup.index import SimhashValue, StreamIndex
@@ -36,6 +36,8 @@ VERSIONS: Final = (  # the first version of each scheme
 )
 
 BIG_BUCKET: Final = 200
+MAX_BITS: Final = 1 << 24  # of an index; each block has a mask, which costs as much as a fingerprint
+MAX_RADIUS: Final = (1 << 16) - 1  # of an index; it has a block more, each looked at by every call
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -175,10 +177,16 @@ class Simhash(SimhashValue):
         return self.value, self.f, tuple(self._options or PLAIN), getattr(self, "__dict__", {})
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.value, self.f, options, own = state
-        self._options = _Options(*options)
-        if own:
-            self.__dict__.update(own)
+        try:
+            value, f, options, own = state
+            if not isinstance(value, numbers.Integral):
+                raise ValueError("its value is no integer")
+            self.value, self.f = value, whole("f", f, 0)  # type: ignore[assignment]
+            self._options = _Options(*options)
+            if own:
+                self.__dict__.update(own)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DamagedFile(f"this is not the state of a Simhash: {error}") from None
 
 
 def _known(value: int | None) -> int:
@@ -234,7 +242,7 @@ class SimhashIndex(StreamIndex):
             self.add(obj_id, simhash)
 
     def _begin(self) -> None:
-        self.f, self.k = whole("f", self.f, 1, 2**32 - 1), whole("k", self.k, 0)
+        self.f, self.k = whole("f", self.f, 1, MAX_BITS), whole("k", self.k, 0, MAX_RADIUS)
         self._offsets = block_offsets(self.f, self.k + 1)
         self._masks = block_masks(self.f, self._offsets)
         ends = [*self._offsets[1:], self.f]
@@ -288,9 +296,19 @@ class SimhashIndex(StreamIndex):
         return self.__dict__, self._entries(), self._asked()
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        own, (names, words), asked = state
-        self.__dict__.update(own)
-        self._begin()
+        try:
+            own, (names, words), asked = state
+            if not all(isinstance(part, np.ndarray) and part.dtype == np.uint64 for part in (words, asked)):
+                raise ValueError("its fingerprints are no array of uint64")
+            self.__dict__.update(own)
+            self._begin()
+            wide = (self.f + 63) // 64
+            if words.size != len(names) * wide or asked.size % wide:
+                raise ValueError(f"its fingerprints have not {self.f} bits each")
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError("an id is no str")
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DamagedFile(f"this is not the state of a SimhashIndex: {error}") from None
         for value in self._values(asked):  # while there is nothing to delete
             StreamIndex.delete(self, "", Simhash(value, self.f))
         for name, value in zip(names, self._values(words), strict=True):

@@ -33,6 +33,7 @@ from neardup.schemes.selections import SELECTIONS, Select
 
 FORMAT: Final = 1  # raised when the same fields begin to mean other bits
 BATCH: Final = 10_000
+BATCH_BITS: Final = 1 << 25  # bits of different features, a byte each
 MAX_FEATURES: Final = 1 << 40
 CHOICES: Final = {
     "digest_slice": ("first", "last"),
@@ -353,15 +354,39 @@ class Scheme:
 
     def votes_of_bytes(self, features: Iterable[tuple[bytes, int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The same for features that need not be text."""
+        return next(self.votes_of_many([features]))
+
+    def votes_of_many(
+        self, documents: Iterable[Iterable[tuple[bytes, int]]]
+    ) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+        """The same for each of many documents; a feature that several have is hashed once."""
         self._needs_text()
-        pairs = _byte_features(features)
+        if not isinstance(documents, Iterable):
+            raise InvalidType(f"documents must be an iterable of features, not {shown(documents)}")
+        waiting: list[list[tuple[bytes, int]]] = []
+        rows: dict[bytes, int] = {}
+        for features in documents:
+            waiting.append(_byte_features(features))
+            for feature, _ in waiting[-1]:
+                rows.setdefault(feature, len(rows))
+            if len(waiting) == BATCH or len(rows) * self.bits >= BATCH_BITS:
+                yield from self._votes_of(waiting, rows)
+                waiting, rows = [], {}
+        yield from self._votes_of(waiting, rows)
+
+    def _votes_of(
+        self, documents: list[list[tuple[bytes, int]]], rows: dict[bytes, int]
+    ) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
         row, size = HASHES.part(self.hash), (self.bits + 7) // 8
         length = row.bits // 8 if self.digest_slice == "last" and row.bits else size
         key = None if self.key is None else self.key.encode()
-        digests = [row.digest(feature, length, key)[-size:] for feature, _ in pairs]
+        digests = [row.digest(feature, length, key)[-size:] for feature in rows]
         if self.bit_order == "little":
             digests = [digest[::-1] for digest in digests]
-        return ballots.plain_votes(ballots.digest_bits(digests, self.bits), [weight for _, weight in pairs])
+        bits = ballots.digest_bits(digests, self.bits)
+        for pairs in documents:
+            chosen = np.array([rows[feature] for feature, _ in pairs], dtype=np.intp)
+            yield ballots.plain_votes(bits[chosen], [weight for _, weight in pairs])
 
     def selected(self, votes: npt.NDArray[Any]) -> list[int]:
         """The bits that *votes* set, lowest first."""
