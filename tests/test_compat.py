@@ -77,7 +77,9 @@ def test_a_fingerprint_can_be_in_a_set() -> None:
 
 def test_the_attributes_of_the_original_are_there() -> None:
     simhash = Simhash("x", f=128)
-    assert (simhash.f, simhash.f_bytes, simhash.hashfunc, simhash.large_weight_cutoff) == (128, 16, None, 50)
+    assert (simhash.f, simhash.f_bytes, simhash.large_weight_cutoff) == (128, 16, 50)
+    assert simhash.hashfunc(b"x") == md5(b"x")
+    assert simhash.log is logging.getLogger("simhash")
     assert simhash.batch_size == 200
     simhash.build_by_features(["aaa", "bbb"])
     assert simhash.value == Simhash(["aaa", "bbb"], f=128).value

@@ -717,6 +717,6 @@ def test_common_histograms_are_the_same_with_the_same_seed(library):
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
     assert len(one) != len(three) or any(not np.array_equal(a, b) for a, b in zip(one, three, strict=True))
     scheduler = qyoki.Scheduler(qyoki.TFIDF(15))
-    prints = scheduler.generate_for_img_list(qyoki.read_img_from_dir(library), one)
+    prints = scheduler.generate_for_img_list(qyoki.read_img_from_dir(library)[1], one)
     scheduler.save_simhash_list([str(at) for at in range(len(prints))], prints)
     assert scheduler.img_search(prints[0], exact=True)[0][1] == prints[0]

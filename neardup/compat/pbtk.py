@@ -7,6 +7,7 @@ The default is the algorithm that its document describes. Its published program 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -80,8 +81,31 @@ class Shingler(Protocol):
         """The shingles of a text, in order."""
 
 
+class _Cut:
+    """What every shingler can do; none of them keeps anything."""
+
+    __slots__ = ()
+
+    def shingle(self, text: str | bytes) -> list[str]:
+        """The shingles of a text, in order."""
+        raise NotImplementedError
+
+    def append_shingle(self, dst: list[str], text: str | bytes) -> list[str]:
+        """*dst* with the shingles of a text at its end."""
+        dst.extend(self.shingle(text))
+        return dst
+
+    def each(self, text: str | bytes, fn: Callable[[str], object]) -> None:
+        """Call *fn* with every shingle of a text."""
+        for shingle in self.shingle(text):
+            fn(shingle)
+
+    def reset(self) -> None:
+        """Forget nothing: there is nothing to forget."""
+
+
 @dataclass(frozen=True, slots=True)
-class Char:
+class Char(_Cut):
     """Runs of *k* characters.
 
     >>> Char(3).shingle("hello")
@@ -101,7 +125,7 @@ class Char:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Word(_Cut):
     """Runs of *k* words.
 
     >>> Word(2).shingle("to be or not")
@@ -120,7 +144,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Nop:
+class Nop(_Cut):
     """The text itself."""
 
     features: str = field(default="pbtk-chars:0:", init=False)
@@ -182,6 +206,11 @@ class Hasher:
         value = self.scheme.fingerprint({feature: self._weight(feature) for feature in self._counts})
         assert value is not None  # the scheme has a fingerprint for everything
         return value
+
+    def append_hash(self, dst: list[int]) -> list[int]:
+        """*dst* with the fingerprint at its end."""
+        dst.append(self.hash())
+        return dst
 
     def reset(self) -> None:
         """Forget what was added."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import random
 import re
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Protocol
+from time import perf_counter
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +43,7 @@ __all__ = [
     "hashify_by_murmurhash_128bits",
     "hsv_extractor",
     "read_img_from_dir",
+    "timer",
 ]
 
 Sentence = list[str]
@@ -70,7 +74,7 @@ def hashify_by_murmurhash_64bits(item: object) -> str:
 
 
 class Simhash:
-    """Fingerprints as texts of *n* binary digits, highest first.
+    """Fingerprints as texts of *n_bits* binary digits, highest first.
 
     >>> simhash = Simhash(hashify_by_murmurhash_128bits, 128, 4)
     >>> simhash.calc_hamming_dist(simhash.generate([5, 3, 10]), simhash.generate([5, 3, 11]))
@@ -80,21 +84,29 @@ class Simhash:
     def __init__(
         self,
         hashify: Callable[[Any], str] | None,
-        n: int = 128,
+        n_bits: int = 128,
         hamming_dist_threshold: int = 4,
+        *,
+        n: int | None = None,
     ) -> None:
         if hashify is None:
             raise InvalidValue("hashify is required argument")
         self.hashify = hashify
-        self.n = n
+        self.n_bits = n_bits if n is None else n  # its document calls it n
         self.hamming_dist_threshold = hamming_dist_threshold
 
     def generate(self, characteristic_idx_list: Iterable[Any]) -> str:
         """The fingerprint of features: numbers or words."""
-        votes = ballots.text_votes([self.hashify(item) for item in characteristic_idx_list], self.n)
+        votes = ballots.text_votes([self.hashify(item) for item in characteristic_idx_list], self.n_bits)
         return "".join("1" if vote > 0 else "0" for vote in votes)
 
-    def calc_hamming_dist(self, simhash1: str, simhash2: str) -> int:
+    @property
+    def n(self) -> int:
+        """The number of digits."""
+        return self.n_bits
+
+    @staticmethod
+    def calc_hamming_dist(simhash1: str, simhash2: str) -> int:
         """In how many digits two fingerprints differ."""
         if len(simhash1) != len(simhash2):
             raise InvalidValue(f"The lengths of {simhash1} and {simhash2} must be equal.")
@@ -112,16 +124,18 @@ class Simhash:
         return [simhash[at * size : (at + 1) * size] for at in range(parts)]
 
 
+@runtime_checkable
 class CharacteristicIdxListExtractor(Protocol):
     """What chooses the positions that stand for a document."""
 
+    @abstractmethod
     def get_characteristic_idx_list(
         self, doc_bow: Sequence[float], common_doc_bows: Sequence[Sequence[float]]
     ) -> list[int]:
         """Positions in *doc_bow*, the most telling first."""
 
 
-class TFIDF:
+class TFIDF(CharacteristicIdxListExtractor):
     """The *top_n* positions with the highest tf-idf; of equal ones the first.
 
     >>> TFIDF(2).get_characteristic_idx_list([5, 3, 10, 11], [[1, 0, 0, 1], [0, 1, 0, 1], [0, 0, 0, 1]])
@@ -225,13 +239,31 @@ def read_img(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
         return np.ascontiguousarray(np.asarray(image.convert("RGB"))[..., ::-1])
 
 
-def read_img_from_dir(dirname: str | os.PathLike[str]) -> list[npt.NDArray[np.uint8]]:
-    """The pictures of a folder, in order of their names; what is no picture is left out."""
-    found = []
+def read_img_from_dir(dirname: str | os.PathLike[str]) -> tuple[list[str], list[npt.NDArray[np.uint8]]]:
+    """The paths and the pictures of a folder, in order of their names; what is no picture is left out."""
+    paths, pictures = [], []
     for path in sorted(Path(dirname).iterdir()):
         with suppress(BadPicture, IsADirectoryError):
-            found.append(read_img(path))
-    return found
+            pictures.append(read_img(path))
+            paths.append(os.path.join(dirname, path.name))
+    return paths, pictures
+
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def timer(func: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """The function, which then also prints how long it ran."""
+
+    @wraps(func)
+    def timed(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        start = perf_counter()
+        answer = func(*args, **kwargs)
+        print(f"The {func.__name__} function run time is {perf_counter() - start} second(s)")
+        return answer
+
+    return timed
 
 
 class ComHistsGetter:
@@ -249,7 +281,7 @@ class ComHistsGetter:
             raise InvalidValue(f"p must be from 0 to 1, not {p}")
         draw = random.Random(self.seed)
         found = []
-        for img in read_img_from_dir(dirname):
+        for img in read_img_from_dir(dirname)[1]:
             if draw.random() < p:
                 high, wide = img.shape[:2]
                 size = draw.uniform(0.2, 0.5)
@@ -334,7 +366,11 @@ class Scheduler:
         else:
             parts = self.sh.segment(simhash)
             found = [item for part in parts for item in self.simhash_map.get(part, ())]
-        return sorted(found, key=lambda item: self.sh.calc_hamming_dist(simhash, item[1]))
+        return sorted(found, key=self.hamming_dist_sort(simhash))
+
+    def hamming_dist_sort(self, simhash: str) -> Callable[[Item], int]:
+        """How far an item is from a fingerprint, as a key to sort by."""
+        return lambda item: self.sh.calc_hamming_dist(simhash, item[1])
 
     def img_deduper(
         self, signatures: Sequence[str], simhash_list: Sequence[str], *, exact: bool = False

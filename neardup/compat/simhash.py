@@ -6,10 +6,11 @@ mended: a weight above 255 works with any NumPy, and a hash that is too short is
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import numbers
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -25,7 +26,7 @@ from neardup.features.shingles import char_shingles
 from neardup.index import SimhashValue, StreamIndex
 from neardup.schemes import Scheme, scheme
 
-__all__ = ["Simhash", "SimhashIndex", "simhashes", "values"]
+__all__ = ["Simhash", "SimhashIndex", "bytes_to_int", "int_to_bytes", "simhashes", "values"]
 
 REG: Final = r"[\w\u4e00-\u9fcc]+"
 VERSIONS: Final = (  # the first version of each scheme
@@ -67,9 +68,25 @@ class _Options(NamedTuple):
 PLAIN: Final = _Options()
 
 
-def _option(name: str) -> Any:
+def int_to_bytes(n: int, length: int) -> bytes:
+    """An integer as bytes, the highest first."""
+    return n.to_bytes(length, "big")
+
+
+def bytes_to_int(b: bytes) -> int:
+    """The reverse."""
+    return int.from_bytes(b, "big")
+
+
+def _hashfunc(x: bytes) -> bytes:
+    """The hash where none is given; a `Simhash` that has it is made in the core."""
+    return hashlib.md5(x, usedforsecurity=False).digest()
+
+
+def _option(name: str, unset: Any = None) -> Any:
     def get(self: Simhash) -> Any:
-        return getattr(self._options or PLAIN, name)
+        found = getattr(self._options or PLAIN, name)
+        return unset if found is None else found
 
     def put(self: Simhash, value: Any) -> None:
         self._options = (self._options or PLAIN)._replace(**{name: value})
@@ -89,7 +106,9 @@ class Simhash(SimhashValue):
 
     __slots__ = ()
 
-    reg, hashfunc, log, version, hashfunc_returns_int = map(_option, _Options._fields)
+    reg, version, hashfunc_returns_int = map(_option, ("reg", "version", "hashfunc_returns_int"))
+    hashfunc = _option("hashfunc", _hashfunc)
+    log = _option("log", logging.getLogger("simhash"))
 
     def __init__(
         self,
@@ -102,12 +121,13 @@ class Simhash(SimhashValue):
         version: str = "2.1.2",
     ) -> None:
         self.f = f
+        hashfunc = None if hashfunc is _hashfunc else hashfunc
         if f % 8 and hashfunc is None:
             _scheme(f, version)  # says what is wrong
         elif f % 8:
             raise InvalidValue("f must be a multiple of 8")
         if reg is not REG or hashfunc is not None or log is not None or version != PLAIN.version:
-            returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), int)
+            returns_int = hashfunc is not None and isinstance(hashfunc(b"test"), numbers.Integral)
             self._options = _Options(reg, hashfunc, log, version, returns_int)
         elif self._options:
             self._options = PLAIN
@@ -131,16 +151,32 @@ class Simhash(SimhashValue):
 
     def build_by_text(self, content: str) -> None:
         """Set the value to the fingerprint of a text."""
-        if self.reg == REG and self.hashfunc is None:
+        kind = type(self)
+        own = kind is not Simhash and any(
+            getattr(kind, name) is not getattr(Simhash, name)
+            for name in ("_tokenize", "_slide", "build_by_features")
+        )
+        if self.reg == REG and self._own_hash() is None and not own:
             self.value = _known(_scheme(self.f, self.version).fingerprint(content))
-            return
-        width = int(_scheme(self.f if self.hashfunc is None else 64, self.version).features.partition(":")[2])
-        content = "".join(re.findall(self.reg, content.lower()))
-        self.build_by_features(Counter(char_shingles(content, width)))
+        else:
+            self.build_by_features(Counter(self._tokenize(content)))
+
+    def _tokenize(self, content: str) -> list[str]:
+        """The features of a text; a class of one's own may have others."""
+        return self._slide("".join(re.findall(self.reg, content.lower())))
+
+    def _slide(self, content: str, width: int | None = None) -> list[str]:
+        if width is None:
+            bits = self.f if self._own_hash() is None else 64
+            width = int(_scheme(bits, self.version).features.partition(":")[2])
+        return char_shingles(content, width)
+
+    def _own_hash(self) -> HashFunction | None:
+        return (self._options or PLAIN).hashfunc
 
     def build_by_features(self, features: Any) -> None:
         """Set the value to the fingerprint of tokens, (token, weight) pairs or a dict of weights."""
-        if self.hashfunc is None:
+        if self._own_hash() is None:
             self.value = _known(_scheme(self.f, self.version).fingerprint(features))
             return
         row = _scheme(64, self.version)
@@ -153,11 +189,10 @@ class Simhash(SimhashValue):
         self.value = ballots.fingerprint(bits, weights, ballot, row.tie == "one")
 
     def _digest(self, token: str) -> bytes:
-        assert self.hashfunc is not None
         hash: bytes | int = self.hashfunc(token.encode("utf-8"))
-        if isinstance(hash, int):
-            return (hash & ((1 << self.f) - 1)).to_bytes(self.f_bytes, "big")
-        return hash
+        if isinstance(hash, bytes):
+            return hash
+        return int_to_bytes(int(hash) & ((1 << self.f) - 1), self.f_bytes)
 
     def distance(self, another: Simhash) -> int:
         """In how many of the f bits the two differ."""
@@ -260,11 +295,10 @@ class SimhashIndex(StreamIndex):
         return list(self._offsets)
 
     @property
-    def bucket(self) -> dict[str, set[str]]:
+    def bucket(self) -> defaultdict[str, set[str]]:
         """What shares each block, made when asked for; a block that was only asked for is empty."""
-        buckets: dict[str, set[str]] = {
-            f"{key:x}:{at:x}": set() for at, keys in self._blocks() for key in keys
-        }
+        seen = {f"{key:x}:{at:x}": set[str]() for at, keys in self._blocks() for key in keys}
+        buckets = defaultdict(set, seen)
         names, words = self._entries()
         for name, value in zip(names, self._values(words), strict=True):
             for key in self.get_keys(Simhash(value, self.f)):
