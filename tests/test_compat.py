@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.compat import htm, news, pbtk, qyoki
+from neardup.compat import simhash as compat_simhash
 from neardup.compat.simhash import Simhash, SimhashIndex, simhashes, values
 from neardup.errors import DamagedFile, InvalidType, InvalidValue, MissingExtra
 from neardup.features import trie
@@ -83,6 +84,37 @@ def test_the_attributes_of_the_original_are_there() -> None:
     assert simhash.batch_size == 200
     simhash.build_by_features(["aaa", "bbb"])
     assert simhash.value == Simhash(["aaa", "bbb"], f=128).value
+
+
+def test_a_class_of_ones_own_has_features_of_its_own() -> None:
+    class Words(Simhash):
+        def _tokenize(self, content: str) -> list[str]:
+            return content.split()
+
+    class Pairs(Simhash):
+        def _slide(self, content: str, width: int | None = None) -> list[str]:
+            return super()._slide(content, 2)
+
+    class Noted(Simhash):
+        def build_by_features(self, features: Any) -> None:
+            self.seen = sorted(features)
+            super().build_by_features(features)
+
+    assert Words("a b b") == Simhash(["a", "b", "b"])
+    assert Pairs("Abc d") == Simhash(["ab", "bc", "cd"])
+    noted = Noted("Good job")
+    assert (noted, noted.seen) == (Simhash("Good job"), ["djob", "good", "odjo", "oodj"])
+
+
+def test_the_functions_of_the_original_are_there() -> None:
+    assert compat_simhash.int_to_bytes(258, 3) == b"\0\1\2"
+    assert compat_simhash.bytes_to_int(b"\1\2") == 258
+    assert Simhash("text", hashfunc=compat_simhash._hashfunc) == Simhash("text")
+    assert Simhash("text", hashfunc=lambda data: np.uint64(7)).value == 7
+
+
+def test_a_bucket_that_was_never_seen_is_empty() -> None:
+    assert SimhashIndex([("a", Simhash(1))]).bucket["none:0"] == set()
 
 
 def test_a_version_that_is_none_is_an_error() -> None:
@@ -280,6 +312,41 @@ def test_a_simhash_index_of_no_shape_is_refused(f: int, k: int) -> None:
         SimhashIndex([], f, k)
 
 
+@pytest.mark.parametrize(("f", "k"), [(64, 65_536), (64, 10**6), (2**24 + 1, 2), (2**32 - 1, 10**9)])
+def test_a_simhash_index_of_a_million_blocks_is_refused(f: int, k: int) -> None:
+    with pytest.raises(InvalidValue, match=r"^[fk] must be from . to (65535|16777216), not"):
+        SimhashIndex([], f, k)
+    state = SimhashIndex([("a", Simhash(1))]).__getstate__()
+    with pytest.raises(DamagedFile, match=r"not the state of a SimhashIndex: [fk] must be from"):
+        SimhashIndex.__new__(SimhashIndex).__setstate__(({**state[0], "f": f, "k": k}, *state[1:]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda own, entries, asked: (own, entries),
+        lambda own, entries, asked: (3, entries, asked),
+        lambda own, entries, asked: ({**own, "f": 128}, entries, asked),
+        lambda own, entries, asked: (own, (entries[0] * 2, entries[1]), asked),
+        lambda own, entries, asked: (own, ([7], entries[1]), asked),
+        lambda own, entries, asked: (own, (entries[0], entries[1].tolist()), asked),
+        lambda own, entries, asked: (own, entries, asked.astype(float)),
+    ],
+)
+def test_a_damaged_state_of_an_index_is_refused(change: Any) -> None:
+    state = change(*SimhashIndex([("a", Simhash(1))]).__getstate__())
+    with pytest.raises(DamagedFile, match="this is not the state of a SimhashIndex"):
+        SimhashIndex.__new__(SimhashIndex).__setstate__(state)
+
+
+@pytest.mark.parametrize(
+    "state", [(), None, ("1", 64, (), {}), (1, "64", (), {}), (1, 64, 5, {}), (1, 64, (), 7)]
+)
+def test_a_damaged_state_of_a_simhash_is_refused(state: Any) -> None:
+    with pytest.raises(DamagedFile, match="this is not the state of a Simhash"):
+        Simhash.__new__(Simhash).__setstate__(state)
+
+
 @pytest.mark.parametrize("f", [64, 2048])
 def test_the_shape_of_a_simhash_index_may_be_numpy_integers(f: int) -> None:
     index = SimhashIndex([(at, Simhash(at << f // 2, f)) for at in range(300)], np.int64(f), np.int64(1))
@@ -374,6 +441,21 @@ def test_a_hasher_says_what_is_missing() -> None:
         pbtk.Hasher("xxhash64", pbtk.Char(3), weights="heavy")
     with pytest.raises(ValueError, match="no LSH provided"):
         pbtk.HammingEstimator(None)
+
+
+@pytest.mark.parametrize("shingler", [pbtk.Char(3), pbtk.Word(2), pbtk.Nop()])
+def test_shingles_are_appended_and_called_with(shingler: Any) -> None:
+    known, called = ["known"], []
+    assert shingler.append_shingle(known, "to be or not") is known
+    shingler.each("to be or not", called.append)
+    shingler.reset()
+    assert known == ["known", *shingler.shingle("to be or not")] == ["known", *called]
+
+
+def test_a_fingerprint_is_appended() -> None:
+    hasher = pbtk.Hasher("xxhash64", pbtk.Char(3))
+    hasher.add("A sad man is crying")
+    assert hasher.append_hash([7]) == [7, hasher.hash()]
 
 
 # --- htm -------------------------------------------------------------------------------------------------
@@ -528,6 +610,31 @@ def test_a_document_has_one_fingerprint_whatever_its_order() -> None:
     assert scheduler.handle_doc(doc, common) == scheduler.handle_doc(doc[::-1], common[::-1])
     with pytest.raises(ValueError, match="Cannot entering an empty document"):
         scheduler.handle_doc([[]], common)
+
+
+def test_the_pictures_of_a_folder_come_with_their_paths(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from PIL import Image
+
+    for name, colour in (("b.png", (9, 8, 7)), ("a.png", (1, 2, 3))):
+        Image.new("RGB", (4, 4), colour).save(tmp_path / name)
+    (tmp_path / "c.txt").write_text("no picture")
+    paths, pictures = qyoki.timer(qyoki.read_img_from_dir)(str(tmp_path))
+    assert paths == [str(tmp_path / "a.png"), str(tmp_path / "b.png")]
+    assert [picture[0, 0].tolist() for picture in pictures] == [[3, 2, 1], [7, 8, 9]]
+    assert "The read_img_from_dir function run time is" in capsys.readouterr().out
+
+
+def test_the_names_of_the_original_are_there() -> None:
+    simhash = qyoki.Simhash(qyoki.hashify_by_murmurhash_128bits, n_bits=128, hamming_dist_threshold=4)
+    assert simhash.n_bits == simhash.n == qyoki.Simhash(str, n=128).n_bits
+    assert qyoki.Simhash.calc_hamming_dist("0011", "0110") == 2
+    key = qyoki.Scheduler(qyoki.TFIDF(3)).hamming_dist_sort("0011")
+    assert sorted([("far", "1100"), ("near", "0010")], key=key) == [("near", "0010"), ("far", "1100")]
+    assert isinstance(qyoki.TFIDF(), qyoki.CharacteristicIdxListExtractor)
+    with pytest.raises(TypeError, match="abstract"):
+        type("Lazy", (qyoki.CharacteristicIdxListExtractor,), {})()
 
 
 def test_a_short_common_document_is_an_error() -> None:
