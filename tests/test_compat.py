@@ -508,6 +508,30 @@ def test_representations_of_two_sizes_are_not_compared() -> None:
         htm.SimHashDocumentEncoder(size=9, activeBits=2).encode("x", htm.SDR(8))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: news.fnv1a64(None),
+        lambda: news.compute_simhash(b"text"),
+        lambda: news.get_match_type("near"),
+        lambda: news.distance_to_similarity(None),
+        lambda: news.are_articles_similar(None, {}),
+        lambda: news.hamming_distance(7, "7"),
+        lambda: pbtk.Char(3).shingle(None),
+        lambda: pbtk.Word(2).shingle(7),
+        lambda: pbtk.hash64("xxhash64", None),
+        lambda: pbtk.Hasher("xxhash64", "chars:3"),
+        lambda: pbtk.Hasher("xxhash64", pbtk.Char(3)).add(None),
+        lambda: qyoki.Simhash.calc_hamming_dist(None, None),
+        lambda: qyoki.Simhash(str).segment(7),
+        lambda: qyoki.read_img_from_dir(None),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_named(call: Any) -> None:
+    with pytest.raises(InvalidType, match=r"must be .*, not"):
+        call()
+
+
 # --- news ------------------------------------------------------------------------------------------------
 
 NOON = "2024-01-31T12:00:00Z"

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any, Final, Literal
 
+import numpy as np
+
 from neardup import hashes
+from neardup.checks import check_text
 from neardup.clusters import groups
 from neardup.distances import distance
-from neardup.errors import InvalidType, InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import Fingerprints, format
 from neardup.pairs import join
 from neardup.schemes import scheme
@@ -51,6 +54,7 @@ def fnv1a64(text: str) -> int:
     >>> fnv1a64("hello")
     11831194018420276491
     """
+    check_text("the text", text)
     return hashes.fnv1a64(memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"))
 
 
@@ -102,7 +106,7 @@ def distance_to_similarity(distance: float) -> float:
     >>> distance_to_similarity(32)
     0.5
     """
-    return 1 - distance / BITS
+    return 1 - _real(distance) / BITS
 
 
 def get_match_type(distance: float) -> MatchType:
@@ -111,7 +115,7 @@ def get_match_type(distance: float) -> MatchType:
     >>> get_match_type(0), get_match_type(3), get_match_type(10), get_match_type(11)
     ('exact', 'near', 'similar', 'different')
     """
-    if distance == 0:
+    if _real(distance) == 0:
         return "exact"
     if distance <= RADIUS:
         return "near"
@@ -208,6 +212,8 @@ _DATE: Final = re.compile(
 
 def _field(article: AnyArticle, name: str) -> Any:
     if not isinstance(article, Mapping):
+        if not hasattr(article, name):
+            raise InvalidType(f"an article must be an Article or a mapping, not {shown(article)}")
         return getattr(article, name)
     for key in (name, _FOREIGN.get(name, name)):
         if key in article:
@@ -215,9 +221,15 @@ def _field(article: AnyArticle, name: str) -> Any:
     raise InvalidValue(f"an article needs {name!r}; this one has: {', '.join(map(str, article))}")
 
 
+def _real(distance: float) -> float:
+    if not isinstance(distance, (int, float, np.number)):
+        raise InvalidType(f"a distance must be a number, not {shown(distance)}")
+    return distance
+
+
 def _number(text: str) -> int:
     if not isinstance(text, str):
-        raise InvalidType(f"a hash must be a str of hexadecimal digits, not {text!r}")
+        raise InvalidType(f"a hash must be a str of hexadecimal digits, not {shown(text)}")
     if not _HEX.fullmatch(text.rstrip()):
         raise InvalidValue(f"{text!r} is not a hexadecimal number")
     return int(text, 16)
@@ -225,7 +237,7 @@ def _number(text: str) -> int:
 
 def _fingerprint(text: str) -> int:
     if not isinstance(text, str) or len(text) != BITS // 4 or not _HEX.fullmatch(text):
-        raise InvalidValue(f"Hashes must be 16-character hex strings, not {text!r}")
+        raise InvalidValue(f"Hashes must be 16-character hex strings, not {shown(text)}")
     return int(text, 16)
 
 

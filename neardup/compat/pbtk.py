@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from neardup.distances import distance
-from neardup.errors import InvalidType, InvalidValue, UnknownName
+from neardup.errors import InvalidType, InvalidValue, UnknownName, shown
 from neardup.features.shingles import (
     PUNCT,
     SPECIAL,
@@ -66,7 +66,9 @@ def hash64(algorithm: str, data: str | bytes) -> int:
     >>> hash64("xxhash64", "hello")
     2794345569481354659
     """
-    data = data.encode() if isinstance(data, str) else data
+    data = decoded(data).encode() if isinstance(data, str) else data
+    if not isinstance(data, bytes):
+        raise InvalidType(f"the data must be a str or bytes, not {shown(data)}")
     return int.from_bytes(HASHES.part(_hash_name(algorithm)).digest(data, 8), "little")
 
 
@@ -178,6 +180,8 @@ class Hasher:
             raise InvalidValue("no hasher provided")
         if shingler is None:
             raise InvalidValue("no shingler provided")
+        if not hasattr(shingler, "shingle") or not hasattr(shingler, "features"):
+            raise InvalidType(f"a shingler must be a Char, Word or Nop, not {shown(shingler)}")
         if not isinstance(weights, Idf) and weights not in ("count", "binary"):
             raise InvalidValue(f"weights must be 'count', 'binary' or an Idf, not {weights!r}")
         self.shingler = shingler
@@ -234,7 +238,7 @@ class HammingEstimator:
         if lsh is None:
             raise InvalidValue("no LSH provided")
         if not isinstance(lsh, Hasher):
-            raise InvalidType(f"an estimator needs a Hasher, not {lsh!r}")
+            raise InvalidType(f"an estimator needs a Hasher, not {shown(lsh)}")
         self.lsh = lsh
 
     def estimate(self, left: Any, right: Any) -> float:
@@ -253,6 +257,6 @@ class HammingEstimator:
 
 
 def _hash_name(algorithm: str) -> str:
-    if algorithm not in HASHERS:
-        raise UnknownName(f"unknown hasher {algorithm!r}; known: {', '.join(HASHERS)}")
+    if not isinstance(algorithm, str) or algorithm not in HASHERS:
+        raise UnknownName(f"unknown hasher {shown(algorithm)}; known: {', '.join(HASHERS)}")
     return HASHERS[algorithm]

@@ -22,12 +22,14 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from neardup.checks import check_text
 from neardup.distances import distance
 from neardup.errors import InvalidValue, MissingExtra
 from neardup.features import ballots
 from neardup.features.hsv import hsv_histogram as hsv_extractor
 from neardup.features.tfidf import top_tfidf
 from neardup.features.trie import Trie
+from neardup.files import check_path
 from neardup.hashes import HASHES
 from neardup.thumbs import BadPicture, decode, formats
 
@@ -108,6 +110,8 @@ class Simhash:
     @staticmethod
     def calc_hamming_dist(simhash1: str, simhash2: str) -> int:
         """In how many digits two fingerprints differ."""
+        for text in (simhash1, simhash2):
+            check_text("a fingerprint", text)
         if len(simhash1) != len(simhash2):
             raise InvalidValue(f"The lengths of {simhash1} and {simhash2} must be equal.")
         for text in (simhash1, simhash2):
@@ -117,6 +121,7 @@ class Simhash:
 
     def segment(self, simhash: str) -> list[str]:
         """The fingerprint in as many equal parts as the threshold says."""
+        check_text("a fingerprint", simhash)
         parts = self.hamming_dist_threshold
         if parts < 1 or len(simhash) % parts:
             raise InvalidValue("The number of bits in the simhash must be divisible by n.")
@@ -242,7 +247,7 @@ def read_img(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 def read_img_from_dir(dirname: str | os.PathLike[str]) -> tuple[list[str], list[npt.NDArray[np.uint8]]]:
     """The paths and the pictures of a folder, in order of their names; what is no picture is left out."""
     paths, pictures = [], []
-    for path in sorted(Path(dirname).iterdir()):
+    for path in sorted(Path(check_path(dirname)).iterdir()):
         with suppress(BadPicture, IsADirectoryError):
             pictures.append(read_img(path))
             paths.append(os.path.join(dirname, path.name))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from neardup.checks import check_text
 from neardup.errors import InvalidValue
 
 PUNCT: Final = "!?.,;:'\"-—–()[]{}«»‹›"
@@ -45,6 +46,7 @@ def decoded(text: str | bytes) -> str:
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
+    check_text("a text", text)
     return text if text.isascii() else "".join(c if not "\ud800" <= c <= "\udfff" else "\ufffd" for c in text)
 
 

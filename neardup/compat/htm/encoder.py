@@ -14,7 +14,7 @@ import numpy as np
 
 from neardup.checks import whole
 from neardup.compat.htm.refusals import RefusedState, RefusedValue, as_runtime_error
-from neardup.compat.htm.sdr import SDR
+from neardup.compat.htm.sdr import SDR, can_be_listed
 from neardup.errors import InvalidType, shown
 from neardup.features.htm_tokens import TokenRules, check_rules
 from neardup.features.shingles import tokens
@@ -60,7 +60,8 @@ class SimHashDocumentEncoder:
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, parameters: SimHashDocumentEncoderParameters | None = None, /, **named: Any) -> None:
-        self.initialize(_copy(parameters or SimHashDocumentEncoderParameters(), **named))
+        given = SimHashDocumentEncoderParameters() if parameters is None else parameters
+        self.initialize(_copy(given, **named))
 
     def initialize(self, parameters: SimHashDocumentEncoderParameters) -> None:
         """Take other parameters."""
@@ -155,7 +156,7 @@ class SimHashDocumentEncoder:
 
     def encode_many(self, documents: Iterable[str | Iterable[str]]) -> list[SDR]:
         """The representations of many documents; a token that several have is hashed once."""
-        if isinstance(documents, (str, bytes)) or not isinstance(documents, Iterable):
+        if isinstance(documents, (str, bytes)) or not can_be_listed(documents):
             raise InvalidType(f"documents must be an iterable of documents, not {shown(documents)}")
         return [SDR(self.size, on) for on in self._encoded(documents)]
 
@@ -176,7 +177,7 @@ class SimHashDocumentEncoder:
     def _cut(self, document: str | Iterable[str]) -> list[str]:
         if isinstance(document, str):
             return tokens(document)
-        cut = list(document) if isinstance(document, Iterable) else None
+        cut = list(document) if can_be_listed(document) else None
         if cut is None or not all(isinstance(token, str) for token in cut):
             raise InvalidType(f"a document must be a str or an iterable of str, not {shown(document)}")
         return cut
@@ -323,5 +324,5 @@ def _checked(parameters: SimHashDocumentEncoderParameters) -> SimHashDocumentEnc
 
 
 def _check_format(fmt: object) -> None:
-    if fmt not in FORMATS:
+    if not isinstance(fmt, str) or fmt not in FORMATS:
         raise RefusedValue(f"fmt must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}, not {shown(fmt)}")

@@ -342,9 +342,14 @@ def shape_of(dimensions: Any) -> tuple[int, ...]:
 
 
 def _items(given: Any, what: str) -> list[Any]:
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes)) or not can_be_listed(given):
         raise InvalidType(f"{what} must be a list, not {shown(given)}")
     return list(given)
+
+
+def can_be_listed(given: object) -> bool:
+    """Whether it has elements; an array of no dimensions says so and has none."""
+    return isinstance(given, Iterable) and getattr(given, "ndim", 1) != 0
 
 
 def _numbers(given: Any, what: str, kinds: str) -> npt.NDArray[Any]:
