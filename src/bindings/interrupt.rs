@@ -1,16 +1,31 @@
 //! Long work that Ctrl-C can stop.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use super::LimitReached;
+use crate::memory::OutOfMemory;
 use crate::parallel::Cancel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Do *work*; when it panics, that is an error as any other.
+pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|thrown| Err(fault(&*thrown)))
+}
+
+/// What Python is told of work that was unwound.
+fn fault(thrown: &(dyn Any + Send)) -> PyErr {
+    if thrown.is::<OutOfMemory>() {
+        return PyMemoryError::new_err("not enough memory; give the process more, or less input at a time");
+    }
+    PyRuntimeError::new_err("internal error in the native core; please report it")
+}
 
 /// Do *work* with the interpreter released. *long* work goes on in a second thread, while this
 /// one looks for signals; when one raises, *work* is told, and ends.
@@ -27,8 +42,7 @@ pub fn watched<T: Send>(
 ) -> PyResult<T> {
     let cancel = Cancel::new();
     let guarded = |cancel: &Cancel| {
-        catch_unwind(AssertUnwindSafe(|| work(cancel)))
-            .map_err(|_| PyRuntimeError::new_err("internal error in the native core; please report it"))
+        catch_unwind(AssertUnwindSafe(|| work(cancel))).map_err(|thrown| fault(&*thrown))
     };
     if !long {
         return py.detach(|| guarded(&cancel));
