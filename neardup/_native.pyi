@@ -1,7 +1,7 @@
 """The native core: batches in, numpy out. Use the Python functions; these are their loops."""
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import IO, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -189,7 +189,7 @@ class HammingIndex:
 
     def __init__(self, bits: int, radius: int) -> None: ...
     def __len__(self) -> int: ...
-    def bytes(self) -> int: ...
+    def nbytes(self) -> int: ...
     def segments(self) -> list[tuple[int, list[tuple[int, int]]]]: ...
     def add(self, ids: npt.NDArray[np.int64] | list[str], words: _Words, threads: int | None) -> None: ...
     def add_one(self, id: int | str, value: int) -> None: ...
@@ -204,9 +204,14 @@ class HammingIndex:
     ) -> tuple[_Rows, Any, _Distances]: ...
     def items(self) -> tuple[npt.NDArray[np.int64] | list[str], _Words]:
         """The ids of all entries, and their words, one after the other."""
-    def save(self, path: str, digest: str) -> None: ...
+    def write_to(self, file: IO[bytes], digest: str) -> bytes:
+        """Write the index to an open file; its stamp."""
     @staticmethod
-    def load(path: str) -> tuple[HammingIndex, str]: ...
+    def load(path: str, mapped: bool) -> tuple[HammingIndex, str, bytes]:
+        """The index of a file, mapped or read into memory; the digest of its scheme and its stamp."""
+    @staticmethod
+    def read_from(data: bytes) -> tuple[HammingIndex, str, bytes]:
+        """The same of the bytes of a file."""
 
 class SimhashValue:
     """A value and its bits: a base of `Simhash`, for objects that are small."""
@@ -252,6 +257,9 @@ class PairStream:
 
 def check_index(data: bytes) -> None:
     """Raise DamagedFile unless the bytes are those of an index file."""
+
+def index_stamp(path: str) -> bytes | None:
+    """16 bytes that two index files share if they are the same; None if it is no index file."""
 
 def nearest_pairs(
     rows: int,

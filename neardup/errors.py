@@ -39,6 +39,14 @@ class LimitReached(NeardupError, RuntimeError):
     """A limit, the disk or a permission stopped the work."""
 
 
+class NotWritten(LimitReached, OSError):
+    """A file could not be written: disk full, no permission, no such folder."""
+
+
+class ChangedFile(LimitReached):
+    """Another program changed a file of ours since it was read."""
+
+
 class GuardStopped(NeardupError, RuntimeError):
     """A guard stopped a run that was about to do something absurd."""
 

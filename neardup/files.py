@@ -1,8 +1,11 @@
-"""Files that appear whole or not at all.
+"""Files that appear whole or not at all, and the lock of those who change one.
 
 Written under another name in the same folder, synced, renamed, and the folder synced: a reader, a
-crash or a power cut sees the old file or the new one, never a part of it. A process that is killed
-leaves the other name behind; who may, sweeps it (`sweep`).
+crash or a power cut sees the old file or the new one, never a part of it. The other name is random and
+must be free. No link is followed: a link that stands in the place of the file is replaced, not what it
+points to. A process that is killed leaves the other name behind; who may, sweeps it (`sweep`).
+
+All files that neardup writes are made here, also those that the core fills.
 """
 
 from __future__ import annotations
@@ -12,15 +15,19 @@ import hashlib
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import Queue
 from threading import Thread
 from typing import IO, Any, Final
 
-from neardup.errors import InvalidType, InvalidValue, LimitReached, shown
+from neardup.errors import InvalidType, InvalidValue, LimitReached, NotWritten, shown
 
 _TEMPORARY: Final = re.compile(r"\.neardup-[0-9a-f]{16}\.tmp")
+
+# A name that must be free; no link of that name is followed.
+_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 # What a write can meet that is no fault of the program: full, forbidden, failing or too large.
 _DISK: Final = {
@@ -59,6 +66,8 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> None:
     name = check_path(path)
     if os.path.isdir(name):
         raise InvalidValue(f"{name!r} is a folder; name a file in it")
+    if os.path.exists(name) and not os.path.isfile(name):
+        raise InvalidValue(f"{name!r} is a device or a pipe, and would be replaced; name a file")
     if not overwrite and os.path.lexists(name):
         raise InvalidValue(f"{name!r} exists; choose another name or ask to overwrite it")
 
@@ -78,26 +87,152 @@ def check_folder(path: str | os.PathLike[str]) -> None:
 def atomic_file(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[IO[bytes]]:
     """A file to write to; it gets the name *path* when the block ends without an error.
 
-    The bytes are on the disk before the name is, and the name is before this returns.
+    The bytes are on the disk before the name is, and the name is before this returns. A file that is
+    replaced leaves its mode to the new one, and its owner and group where the system allows it.
     """
     target = check_path(path)
     check_free(target, overwrite=overwrite)
     folder = os.path.dirname(target) or "."
     temporary = os.path.join(folder, f".neardup-{secrets.token_hex(8)}.tmp")
     with _explained(target):
-        handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+        before = _replaced(target) if overwrite else None
+        handle = os.open(temporary, _NEW, 0o666 if before is None else 0o600)
         try:
             with os.fdopen(handle, "w+b") as file:
+                if before is not None:
+                    _dress(handle, before)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
             check_free(target, overwrite=overwrite)
-            os.replace(temporary, target)
+            if overwrite or not _named(temporary, target):
+                os.replace(temporary, target)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
         sync_folder(folder)
+
+
+def _replaced(target: str) -> os.stat_result | None:
+    """The file that will be replaced, if it is one."""
+    with suppress(OSError):
+        found = os.lstat(target)
+        return found if stat.S_ISREG(found.st_mode) else None
+    return None
+
+
+def _dress(handle: int, before: os.stat_result) -> None:
+    """Give a new file the owner, the group and the mode of the one that it replaces."""
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    own = os.fstat(handle)
+    if hasattr(os, "fchown") and (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(handle, before.st_uid, before.st_gid)
+        except OSError:
+            try:
+                os.fchown(handle, -1, before.st_gid)
+            except OSError:
+                mode &= ~0o070  # what the old group might do is not for another one
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+
+
+def _named(temporary: str, target: str) -> bool:
+    """Give a file a name that must be free, at once; False where the system cannot."""
+    try:
+        os.link(temporary, target, follow_symlinks=False)
+    except FileExistsError:
+        check_free(target, overwrite=False)
+        raise
+    except (OSError, NotImplementedError):  # no hard links here: the name was free a moment ago
+        return False
+    os.unlink(temporary)
+    return True
+
+
+@contextmanager
+def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool]:
+    """Hold the lock of those who change the file *path*; whether there is such a file.
+
+    It holds among processes and threads, and ends with the process. Readers need no lock. With *wait*
+    False a lock that another one holds is an error.
+    """
+    name = check_path(path)
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        with _locked_beside(name, wait):
+            yield os.path.exists(name)
+        return
+    while True:
+        try:
+            handle = _opened(name)
+        except (FileNotFoundError, NotADirectoryError):
+            yield False
+            return
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not wait:
+                    raise _busy(name) from None
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            # Who held it may have put another file in the place of the one that is locked here.
+            if not _stands(handle, name):
+                continue
+            try:
+                yield True
+            finally:
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the handle, too
+            return
+        finally:
+            os.close(handle)
+
+
+def _opened(name: str) -> int:
+    """A handle to lock: to write, as locks over the network need it, or at least to read."""
+    try:
+        return os.open(name, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+    except PermissionError:
+        return os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+
+
+def _stands(handle: int, name: str) -> bool:
+    """Whether *name* still names the open file."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(name))
+    except FileNotFoundError:
+        return False
+
+
+def _busy(name: str) -> LimitReached:
+    return LimitReached(f"another process changes {name!r}; wait for it")
+
+
+@contextmanager
+def _locked_beside(name: str, wait: bool) -> Iterator[None]:
+    """The lock where an open file cannot be replaced: on a file beside it, which stays."""
+    import msvcrt
+
+    locking: Any = vars(msvcrt)
+    folder, own = os.path.split(name)
+    handle = os.open(os.path.join(folder, f".{own}.lock"), os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        while True:
+            try:
+                locking["locking"](handle, locking["LK_LOCK" if wait else "LK_NBLCK"], 1)
+                break
+            except OSError:  # it gives up after ten seconds
+                if not wait:
+                    raise _busy(name) from None
+        try:
+            yield
+        finally:
+            os.lseek(handle, 0, os.SEEK_SET)
+            locking["locking"](handle, locking["LK_UNLCK"], 1)
+    finally:
+        os.close(handle)
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:
@@ -173,4 +308,6 @@ def _explained(target: str) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _DISK:
             raise
-        raise LimitReached(f"cannot write {target!r}: {error.strerror}") from None
+        reason = NotWritten(f"cannot write {target!r}: {error.strerror}")
+        reason.errno = error.errno
+        raise reason from None

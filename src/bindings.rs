@@ -16,6 +16,7 @@ mod verify;
 use pyo3::prelude::*;
 
 // What Python raises, so that a caller catches one kind of error.
+pyo3::import_exception!(neardup.errors, ChangedFile);
 pyo3::import_exception!(neardup.errors, DamagedFile);
 pyo3::import_exception!(neardup.errors, InvalidType);
 pyo3::import_exception!(neardup.errors, InvalidValue);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
+use crate::memory::gathered;
 use crate::simd;
 
 /// A number that has the same bytes in memory and in a file on a little-endian machine.
@@ -43,7 +44,7 @@ impl<T: Number> Column<T> {
             return None;
         }
         if cfg!(target_endian = "big") {
-            return Some(Column::Owned(map[offset..end].chunks_exact(T::SIZE).map(T::get).collect()));
+            return Some(Column::Owned(gathered(map[offset..end].chunks_exact(T::SIZE).map(T::get))));
         }
         Some(Column::Mapped { map: map.clone(), offset, count })
     }

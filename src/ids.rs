@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::column::Column;
+use crate::memory::{extend, had, push, reserve, room_for};
 
 pub enum Ids {
     /// Entry `i` is called `i`, for this many entries.
@@ -24,7 +25,9 @@ pub enum Id<'a> {
 
 fn owned<T: crate::column::Number>(column: &mut Column<T>) -> &mut Vec<T> {
     if let Column::Mapped { .. } = column {
-        *column = Column::Owned(column.slice().to_vec());
+        let mut own = Vec::new();
+        extend(&mut own, column.slice());
+        *column = Column::Owned(own);
     }
     match column {
         Column::Owned(values) => values,
@@ -70,17 +73,18 @@ impl Ids {
                 if usize::try_from(number) == Ok(*count) {
                     *count += 1;
                 } else {
-                    let mut numbers: Vec<i64> = (0..*count as i64).collect();
+                    let mut numbers: Vec<i64> = room_for(*count + 1);
+                    numbers.extend(0..*count as i64);
                     numbers.push(number);
                     *self = Ids::Numbers(Column::Owned(numbers));
                 }
             }
-            (Ids::Numbers(numbers), Id::Number(number)) => owned(numbers).push(number),
+            (Ids::Numbers(numbers), Id::Number(number)) => push(owned(numbers), number),
             (Ids::Texts { bytes, ends }, Id::Text(text)) => {
-                let bytes = owned(bytes);
-                bytes.extend_from_slice(text);
-                let end = bytes.len() as u64;
-                owned(ends).push(end);
+                let (bytes, ends) = (owned(bytes), owned(ends));
+                reserve(ends, 1);
+                extend(bytes, text);
+                ends.push(bytes.len() as u64);
             }
             _ => return false,
         }
@@ -97,6 +101,20 @@ impl Ids {
             }
         }
         numbers.iter().all(|&number| self.push(Id::Number(number)))
+    }
+
+    /// Only the first ids: what was added after them could not be used.
+    pub fn truncate(&mut self, count: usize) {
+        match self {
+            Ids::Counted(known) => *known = count.min(*known),
+            Ids::Numbers(numbers) if numbers.slice().len() > count => owned(numbers).truncate(count),
+            Ids::Texts { bytes, ends } if ends.slice().len() > count => {
+                let end = if count == 0 { 0 } else { ends.slice()[count - 1] as usize };
+                owned(ends).truncate(count);
+                owned(bytes).truncate(end);
+            }
+            _ => {}
+        }
     }
 
     /// Only the ids of these entries, in this order.
@@ -138,6 +156,9 @@ impl Lookup {
 
     /// Take in the entries that are new in `ids`.
     pub fn extend(&mut self, ids: &Ids) {
+        let new = ids.len().saturating_sub(self.before.len());
+        reserve(&mut self.before, new);
+        had(self.last.try_reserve(new));
         for entry in self.before.len()..ids.len() {
             let hash = self.hash(ids.get(entry as u32));
             let before = self.last.insert(hash, entry as u32).unwrap_or(NONE);
@@ -158,7 +179,7 @@ impl Lookup {
         let mut entry = self.last.get(&self.hash(id)).copied().unwrap_or(NONE);
         while entry != NONE {
             if ids.get(entry) == id {
-                found.push(entry);
+                push(&mut found, entry);
             }
             entry = self.before[entry as usize];
         }

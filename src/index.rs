@@ -12,10 +12,10 @@ use std::ops::Range;
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
-use crate::memory::room_for;
+use crate::memory::{extend, filled, gathered, push, reserve, room_for};
 use crate::parallel::{Cancel, Cancelled, each, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
-use crate::sorting::{Sorted, Way, by_key};
+use crate::sorting::{Sorted, Way, by_key, needed};
 
 /// An entry within the radius of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,6 +61,8 @@ pub struct Store<const W: usize> {
     entries: u32,
     dead: Vec<u64>,
     dead_count: usize,
+    /// What was there went, and there was no memory for its successor.
+    pub torn: bool,
 }
 
 /// A query that looks at one bucket of a table.
@@ -76,6 +78,17 @@ const LIVE_LEAST: usize = 2048;
 const LIVE_MOST: usize = 16384;
 /// Probes that are under way at once.
 const FLIGHT: usize = 64;
+
+/// So many pairs are looked at together.
+const MOST_FOUND: usize = 1 << 18;
+
+/// Make room for all pairs of so many queries and fingerprints, if they are more than a few.
+#[inline(always)]
+fn ready(found: &mut Vec<[u32; 2]>, queries: usize, columns: usize) {
+    if queries * columns > 1 << 16 {
+        reserve(found, queries * columns);
+    }
+}
 
 impl<const W: usize> Table<W> {
     pub fn new(probe: &Probe) -> Table<W> {
@@ -120,17 +133,30 @@ fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
 }
 
 impl<const W: usize> Segment<W> {
-    /// Of rows and their entry numbers, which count on from the first unless they are listed.
-    fn build(rows: Cow<'_, [[u64; W]]>, first: u32, listed: Option<Vec<u32>>, shape: Shape) -> Segment<W> {
+    /// Of rows and their entry numbers, which count on from the first unless they are listed. `begin` is called
+    /// when there is memory for it, but for about `freed` bytes that `begin` will free.
+    fn build(
+        rows: Cow<'_, [[u64; W]]>,
+        first: u32,
+        listed: Option<Vec<u32>>,
+        shape: Shape,
+        freed: usize,
+        begin: impl FnOnce(),
+    ) -> Segment<W> {
         let Shape { bits, radius, threads } = shape;
         let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
         let probes = probes(&sample, rows.len(), W, radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
         if tables.is_empty() {
-            let planes = (0..W).map(|word| Column::Owned(rows.iter().map(|row| row[word]).collect())).collect();
-            let entries = listed.unwrap_or_else(|| (first..first + rows.len() as u32).collect());
+            let planes = (0..W).map(|word| Column::Owned(gathered(rows.iter().map(|row| row[word])))).collect();
+            let entries = listed.unwrap_or_else(|| gathered(first..first + rows.len() as u32));
+            begin();
             return Segment { planes, entries: Column::Owned(entries), tables };
         }
+        let each = tables.iter().map(|table| needed::<W>(&table.key, rows.len()));
+        let (kept, moved) = each.fold((0, 0), |sum: (usize, usize), one| (sum.0 + one.0, sum.1.max(one.1)));
+        drop(room_for::<u8>((kept + moved).saturating_sub(freed)));
+        begin();
         let mut way = Way::default();
         for table in &mut tables {
             let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut way);
@@ -163,6 +189,7 @@ impl<const W: usize> Segment<W> {
             let planes = views::<W>(&self.planes);
             for start in (0..self.len()).step_by(4096) {
                 let columns = start..(start + 4096).min(self.len());
+                ready(found, range.len(), columns.len());
                 pairs_between(queries, range.clone(), &planes, columns, radius, found);
                 for [query, place] in found.drain(..) {
                     let far = distance(&row(queries, query as usize), &row(&planes, place as usize));
@@ -227,6 +254,7 @@ impl<const W: usize> Segment<W> {
             }
             let number = number as usize;
             let (planes, entries) = self.listed(number);
+            ready(found, 1, (end - start) as usize);
             pairs_between(&asked, 0..1, &planes, start as usize..end as usize, radius, found);
             for [_, index] in found.drain(..) {
                 let value = row(&planes, index as usize);
@@ -259,6 +287,7 @@ impl<const W: usize> Segment<W> {
             if columns.is_empty() {
                 continue;
             }
+            ready(found, 1, columns.len());
             pairs_between(queries, at..at + 1, &planes, columns, radius, found);
             if found.is_empty() {
                 continue;
@@ -324,24 +353,34 @@ impl<const W: usize> Segment<W> {
                     if asking.is_empty() {
                         continue;
                     }
+                    let mut land = |found: &mut Vec<[u32; 2]>| {
+                        for [at, index] in found.drain(..) {
+                            let (asked, value) = (row(&sorted, at as usize), row(&planes, index as usize));
+                            if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
+                                continue;
+                            }
+                            let entry = entries[index as usize];
+                            if keep(entry) {
+                                let distance = distance(&asked, &value);
+                                push(hits, Hit { query: order[at as usize], distance, entry });
+                            }
+                        }
+                    };
                     for flip in &table.flips {
                         let bucket = key ^ *flip as usize;
                         let columns = bounds[bucket] as usize..bounds[bucket + 1] as usize;
-                        if !columns.is_empty() {
-                            pairs_between(&sorted, asking.clone(), &planes, columns, radius, found);
+                        // A crowd that asks a crowd does so in small groups.
+                        let group = (MOST_FOUND / columns.len().max(1)).max(1);
+                        for first in asking.clone().step_by(group).filter(|_| !columns.is_empty()) {
+                            let asking = first..(first + group).min(asking.end);
+                            ready(found, asking.len(), columns.len());
+                            pairs_between(&sorted, asking, &planes, columns.clone(), radius, found);
+                            if found.len() > MOST_FOUND {
+                                land(found);
+                            }
                         }
                     }
-                    for [at, index] in found.drain(..) {
-                        let (asked, value) = (row(&sorted, at as usize), row(&planes, index as usize));
-                        if self.tables[..number].iter().any(|earlier| earlier.sees(&asked, &value)) {
-                            continue;
-                        }
-                        let entry = entries[index as usize];
-                        if keep(entry) {
-                            let distance = distance(&asked, &value);
-                            hits.push(Hit { query: order[at as usize], distance, entry });
-                        }
-                    }
+                    land(found);
                 }
             });
             all.extend(workers.into_iter().map(|worker| worker.1));
@@ -353,6 +392,11 @@ impl<const W: usize> Segment<W> {
     fn prefers_sorted(&self, queries: usize) -> bool {
         let keys = self.tables.iter().map(|table| 1usize << table.key.width).max().unwrap_or(usize::MAX);
         queries >= 8192 && queries >= keys / 8
+    }
+
+    /// Bytes that go when the segment does: none of a mapped one.
+    fn owned_bytes(&self) -> usize {
+        if matches!(self.entries, Column::Owned(_)) { self.bytes() } else { 0 }
     }
 
     fn bytes(&self) -> usize {
@@ -377,6 +421,7 @@ impl<const W: usize> Store<W> {
             entries: 0,
             dead: Vec::new(),
             dead_count: 0,
+            torn: false,
         }
     }
 
@@ -385,7 +430,7 @@ impl<const W: usize> Store<W> {
         let mut store = Store::new(bits, radius);
         store.entries = segment.len() as u32;
         store.live_first = store.entries;
-        store.dead = vec![0; segment.len().div_ceil(64)];
+        store.dead = filled(segment.len().div_ceil(64), 0);
         if segment.len() > 0 {
             store.segments.push(segment);
         }
@@ -416,12 +461,14 @@ impl<const W: usize> Store<W> {
         self.dead_count > 0 && self.dead[entry as usize / 64] >> (entry % 64) & 1 == 1
     }
 
-    /// Add rows; they get the next entry numbers.
+    /// Add rows; they get the next entry numbers. Where there is no memory for them, `forget` undoes it.
     pub fn add(&mut self, rows: &[[u64; W]], threads: usize) {
         if rows.len() > LIVE_MOST {
             self.freeze(4, rows, threads);
             return;
         }
+        self.live.iter_mut().for_each(|plane| reserve(plane, rows.len()));
+        reserve(&mut self.dead, rows.len() / 64 + 1);
         for row in rows {
             self.push(row);
         }
@@ -431,7 +478,15 @@ impl<const W: usize> Store<W> {
         }
     }
 
-    /// Add one row without looking whether the live part is full.
+    /// Forget the entries from this number on, which an `add` could not put where they belong.
+    pub fn forget(&mut self, entries: u32) {
+        if entries >= self.live_first && entries < self.entries {
+            self.live.iter_mut().for_each(|plane| plane.truncate((entries - self.live_first) as usize));
+            self.entries = entries;
+        }
+    }
+
+    /// Add one row without looking whether the live part is full, or there is memory.
     #[inline]
     fn push(&mut self, row: &[u64; W]) {
         for (plane, &word) in self.live.iter_mut().zip(row) {
@@ -452,32 +507,42 @@ impl<const W: usize> Store<W> {
             merged += self.segments[first].len();
         }
         let shape = Shape { bits: self.bits, radius: self.radius, threads };
-        let start = self.entries;
-        self.entries += new.len() as u32;
-        self.dead.resize((self.entries as usize).div_ceil(64), 0);
-        if merged == new.len() {
-            self.live_first = self.entries;
-            self.segments.push(Segment::build(Cow::Borrowed(new), start, None, shape));
-            return;
-        }
-        let mut rows = Vec::with_capacity(merged);
-        let mut entries = Vec::with_capacity(merged);
-        let mut keep = |entry: u32, row: &[u64; W]| {
-            rows.push(*row);
-            entries.push(entry);
+        let (start, end) = (self.entries, self.entries + new.len() as u32);
+        let marks = (end as usize).div_ceil(64);
+        let more = marks.saturating_sub(self.dead.len());
+        reserve(&mut self.dead, more);
+        reserve(&mut self.segments, 1);
+        let built = if merged == new.len() {
+            Segment::build(Cow::Borrowed(new), start, None, shape, 0, || ())
+        } else {
+            let mut rows = room_for(merged);
+            let mut entries = room_for(merged);
+            let mut keep = |entry: u32, row: &[u64; W]| {
+                rows.push(*row);
+                entries.push(entry);
+            };
+            for segment in &self.segments[first..] {
+                self.living_of(segment, &mut keep);
+            }
+            self.living(&mut keep);
+            rows.extend_from_slice(new);
+            entries.extend(start..end);
+            let freed = self.segments[first..].iter().map(Segment::owned_bytes).sum();
+            // What was there goes before its successor is built, lest both need room at once.
+            let begin = || {
+                self.torn = true;
+                self.segments.truncate(first);
+                self.live.iter_mut().for_each(|plane| *plane = Vec::new());
+            };
+            Segment::build(Cow::Owned(rows), 0, Some(entries), shape, freed, begin)
         };
-        for segment in &self.segments[first..] {
-            self.living_of(segment, &mut keep);
+        if built.len() > 0 {
+            self.segments.push(built);
         }
-        self.living(&mut keep);
-        self.segments.truncate(first);
-        self.live = vec![Vec::new(); W];
-        self.live_first = self.entries;
-        rows.extend_from_slice(new);
-        entries.extend(start..self.entries);
-        if !rows.is_empty() {
-            self.segments.push(Segment::build(Cow::Owned(rows), 0, Some(entries), shape));
-        }
+        self.torn = false;
+        self.entries = end;
+        self.live_first = end;
+        self.dead.resize(marks, 0);
     }
 
     /// Number all entries anew, as they lie in the first table: so what belongs to the entries of a bucket can
@@ -492,7 +557,7 @@ impl<const W: usize> Store<W> {
         let mut counted = room_for(segment.len());
         counted.extend(0..count);
         let old = std::mem::replace(&mut segment.entries, Column::Owned(counted));
-        let mut new = vec![0; segment.len()];
+        let mut new = filled(segment.len(), 0);
         for (place, &entry) in (0..count).zip(old.slice()) {
             new[entry as usize] = place;
         }
@@ -501,7 +566,9 @@ impl<const W: usize> Store<W> {
             entries.extend(table.entries.slice().iter().map(|&entry| new[entry as usize]));
             table.entries = Column::Owned(entries);
         }
-        Some(old.slice().to_vec())
+        let mut before = Vec::new();
+        extend(&mut before, old.slice());
+        Some(before)
     }
 
     /// The first entry of the bucket that a fingerprint has in the first table, if entries were renumbered.
@@ -527,17 +594,17 @@ impl<const W: usize> Store<W> {
 
     /// All living rows with their entry numbers, by entry.
     pub fn rows(&self) -> Vec<(u32, [u64; W])> {
-        let mut all = Vec::with_capacity(self.len());
-        self.each_living(&mut |entry, row| all.push((entry, *row)));
+        let mut all = room_for(self.len());
+        self.each_living(&mut |entry, row| push(&mut all, (entry, *row)));
         all.sort_unstable_by_key(|known| known.0);
         all
     }
 
     /// One segment with the living rows, their entries numbered anew in order.
     pub fn compacted(&self, threads: usize) -> Segment<W> {
-        let rows: Vec<[u64; W]> = self.rows().into_iter().map(|known| known.1).collect();
+        let rows = gathered(self.rows().into_iter().map(|known| known.1));
         let shape = Shape { bits: self.bits, radius: self.radius, threads };
-        Segment::build(Cow::Owned(rows), 0, None, shape)
+        Segment::build(Cow::Owned(rows), 0, None, shape, 0, || ())
     }
 
     fn search_range(
@@ -609,7 +676,7 @@ impl<const W: usize> Store<W> {
     pub fn hits_of_one(&self, query: &[u64; W], radius: u32) -> Vec<Hit> {
         let mut hits = Vec::new();
         self.search_one(query, radius, &mut Vec::new(), &mut |entry, distance| {
-            hits.push(Hit { query: 0, distance, entry });
+            push(&mut hits, Hit { query: 0, distance, entry });
         });
         hits
     }
@@ -629,7 +696,8 @@ impl<const W: usize> Store<W> {
             segment.search_sorted(queries, radius, threads, cancel, &|entry| !self.is_dead(entry), &mut together);
         }
         if self.live_len() > 0 || self.segments.iter().any(|segment| !segment.prefers_sorted(batch)) {
-            let planes: Vec<Vec<u64>> = (0..W).map(|word| queries.iter().map(|query| query[word]).collect()).collect();
+            let plane = |word: usize| gathered(queries.iter().map(|query| query[word]));
+            let planes: Vec<Vec<u64>> = (0..W).map(plane).collect();
             let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
             let workers = share(threads, batch.div_ceil(SHARE), Default::default, |state, task| {
                 let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
@@ -638,7 +706,7 @@ impl<const W: usize> Store<W> {
                         return;
                     }
                     let small = small..(small + 64).min(batch);
-                    let mut keep = |query, entry, distance| hits.push(Hit { query, distance, entry });
+                    let mut keep = |query, entry, distance| push(hits, Hit { query, distance, entry });
                     self.search_range(&planes, small, radius, batch, found, &mut keep);
                 }
             });
@@ -672,7 +740,7 @@ impl<const W: usize> Store<W> {
         self.each_living(&mut |entry, value| {
             let distance = distance(query, value);
             if distance <= last {
-                hits.push(Hit { query: 0, distance, entry });
+                push(&mut hits, Hit { query: 0, distance, entry });
             }
         });
         hits
@@ -721,14 +789,14 @@ fn by_query(parts: &[Vec<Hit>], queries: usize, threads: usize) -> Vec<Hit> {
     };
     // Counts stand two places on: places are then counted up where the ends of the queries will stand.
     let starts: Vec<Vec<usize>> = each(runs.clone(), |run| {
-        let mut starts = vec![0; run.len() + 2];
+        let mut starts = filled(run.len() + 2, 0);
         of(&run).for_each(|hit| starts[hit.query as usize - run.start + 2] += 1);
         for query in 0..run.len() {
             starts[query + 2] += starts[query + 1];
         }
         starts
     });
-    let mut ordered = vec![Hit { query: 0, distance: 0, entry: 0 }; parts.iter().map(Vec::len).sum()];
+    let mut ordered = filled(parts.iter().map(Vec::len).sum(), Hit { query: 0, distance: 0, entry: 0 });
     let mut rest = &mut ordered[..];
     let mut inputs = Vec::new();
     for (run, starts) in runs.into_iter().zip(starts) {

@@ -3,9 +3,7 @@
 //! Every byte of the file is under a checksum, and everything that is used as a position is
 //! checked before use: after a successful `parse` no search can leave the file.
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
 
 use memmap2::Mmap;
@@ -33,6 +31,25 @@ fn damage<T>(what: impl Into<String>) -> Result<T, Damage> {
     Err(Damage(what.into()))
 }
 
+/// The checksum of the header, which holds the checksums of all the rest: two files that have the same
+/// are the same.
+pub type Stamp = [u8; SUM];
+
+/// The stamp of a file that begins as an index does.
+pub fn stamp(file: &mut (impl Read + Seek)) -> io::Result<Option<Stamp>> {
+    let (mut start, mut stamp) = ([0; 16], [0; SUM]);
+    let read = file.read_exact(&mut start).and_then(|()| {
+        file.seek(SeekFrom::Start((u32_at(&start, 12).max(SUM) - SUM) as u64))?;
+        file.read_exact(&mut stamp)
+    });
+    match read {
+        Ok(()) if start.starts_with(MAGIC) => Ok(Some(stamp)),
+        Ok(()) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// What the header says.
 pub struct Layout {
     pub bits: usize,
@@ -41,6 +58,7 @@ pub struct Layout {
     pub id_kind: u32,
     pub entries: usize,
     pub digest: String,
+    pub stamp: Stamp,
     tables: usize,
     sections: Vec<(usize, usize)>,
 }
@@ -89,7 +107,7 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     if !words.is_power_of_two()
         || words > MOST_WORDS
         || bits == 0
-        || bits > words * 64
+        || words != bits.div_ceil(64).next_power_of_two()
         || radius > bits
         || id_kind > 2
         || entries >= u64::from(u32::MAX)
@@ -130,6 +148,7 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
         id_kind: id_kind as u32,
         entries: entries as usize,
         digest: digest.to_owned(),
+        stamp: sum_at(file, header - SUM).to_le_bytes(),
         tables,
         sections,
     };
@@ -164,8 +183,16 @@ impl Layout {
             |bytes: &[u8], limit: usize| bytes.chunks_exact(4).all(|number| (u32::get(number) as usize) < limit);
         let mut next = 1;
         let planes = |next: &mut usize| -> Result<(), Damage> {
-            for _ in 0..self.words {
-                self.numbers(file, *next, 8, self.entries)?;
+            for word in 0..self.words {
+                let above = match self.bits.saturating_sub(word * 64) {
+                    0 => u64::MAX,
+                    own @ 1..64 => u64::MAX << own,
+                    _ => 0,
+                };
+                let plane = self.numbers(file, *next, 8, self.entries)?;
+                if above != 0 && plane.chunks_exact(8).any(|word| u64::get(word) & above != 0) {
+                    return damage(format!("a fingerprint has bits above its {} bits (section {next})", self.bits));
+                }
                 *next += 1;
             }
             Ok(())
@@ -264,13 +291,13 @@ impl Layout {
     }
 }
 
-struct Writer {
-    file: File,
+struct Writer<'a, F> {
+    file: &'a mut F,
     at: u64,
     sections: Vec<(u64, u64, u128)>,
 }
 
-impl Writer {
+impl<F: Write> Writer<'_, F> {
     fn section<T: Number>(&mut self, values: &[T]) -> io::Result<()> {
         let mut hasher = Xxh3::new();
         let mut buffer = Vec::with_capacity(1 << 20);
@@ -305,30 +332,13 @@ pub struct About<'a> {
     pub digest: &'a str,
 }
 
-/// Write an index: to a temporary name in the same directory, synced, then renamed.
-pub fn write<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about: &About<'_>) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
-    let mut temporary = std::ffi::OsString::from(".");
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = directory.join(temporary);
-    let result = write_new::<W>(&temporary, segment, ids, about).and_then(|()| {
-        std::fs::rename(&temporary, path)?;
-        #[cfg(unix)]
-        File::open(&directory)?.sync_all()?;
-        Ok(())
-    });
-    if result.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    result
-}
-
-fn write_new<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about: &About<'_>) -> io::Result<()> {
+/// Write an index; its stamp. Whoever has the file sees to it that it appears whole.
+pub fn write<const W: usize>(
+    file: &mut (impl Write + Seek),
+    segment: &Segment<W>,
+    ids: &Ids,
+    about: &About<'_>,
+) -> io::Result<Stamp> {
     let writer = env!("CARGO_PKG_VERSION");
     let id_sections = match ids {
         Ids::Counted(_) => 0,
@@ -341,7 +351,6 @@ fn write_new<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about
     if header > MOST_HEADER {
         return Err(io::Error::other("the scheme's digest is too long to store"));
     }
-    let mut file = File::create(path)?;
     file.write_all(&vec![0; header])?;
     let mut out = Writer { file, at: header as u64, sections: Vec::new() };
     let mut probes: Vec<u64> = Vec::new();
@@ -397,5 +406,5 @@ fn write_new<const W: usize>(path: &Path, segment: &Segment<W>, ids: &Ids, about
     ((sum >> 64) as u64).put(&mut head);
     out.file.seek(SeekFrom::Start(0))?;
     out.file.write_all(&head)?;
-    out.file.sync_all()
+    Ok(sum.to_le_bytes())
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::index_names::Names;
 use crate::index_stream::{Stream, tell};
+use crate::memory::{extend, had, push, reserve};
 use crate::mix::finish;
 
 pub struct Long {
@@ -101,10 +102,17 @@ impl Stream for Long {
         if entry == u32::MAX - 1 {
             return false;
         }
-        for key in self.keys(id, value) {
-            self.buckets.entry(key).or_default().push(entry);
+        let keys = self.keys(id, value);
+        reserve(&mut self.values, value.len());
+        had(self.buckets.try_reserve(keys.len()));
+        for key in &keys {
+            reserve(self.buckets.entry(*key).or_default(), 1);
         }
         self.names.push(id);
+        // From here on there is room for everything, unless two keys are one: that is seen by the vector.
+        for key in keys {
+            push(self.buckets.entry(key).or_default(), entry);
+        }
         self.values.extend_from_slice(value);
         true
     }
@@ -146,7 +154,7 @@ impl Stream for Long {
             let Some(bucket) = self.buckets.get(&hash(number, words_of(value, block))) else {
                 continue;
             };
-            entries.extend_from_slice(bucket);
+            extend(&mut entries, bucket);
             if bucket.len() > self.limit as usize {
                 let shares = |entry: &&u32| words_of(self.value(**entry), block).eq(words_of(value, block));
                 let count = bucket.iter().filter(shares).count() as u32;
@@ -162,7 +170,7 @@ impl Stream for Long {
         for entry in entries {
             let distance = self.value(entry).iter().zip(value).map(|(one, two)| (one ^ two).count_ones()).sum();
             if distance <= self.radius {
-                near.push((distance, entry));
+                push(&mut near, (distance, entry));
             }
         }
         if near.iter().all(|&(distance, _)| distance > 0) {

@@ -10,7 +10,7 @@ use crate::index::Store;
 use crate::index_census::Census;
 use crate::index_long::Long;
 use crate::index_names::Names;
-use crate::memory::give_back;
+use crate::memory::{gathered, give_back, push, reserve, room_for};
 use crate::parallel::thread_count;
 
 /// A stream index of some width. Values have as many words as it.
@@ -109,13 +109,14 @@ impl<const W: usize> Entries<W> {
     fn repeated(&mut self) -> Vec<usize> {
         let mut repeated = Vec::new();
         if self.waiting.len() > 1 {
-            let mut order: Vec<([u64; W], u32)> = self.waiting.iter().copied().zip(0..).collect();
+            let mut order: Vec<([u64; W], u32)> = room_for(self.waiting.len());
+            order.extend(self.waiting.iter().copied().zip(0..));
             order.sort_unstable();
             for equal in order.chunk_by_mut(|one, two| one.0 == two.0).filter(|equal| equal.len() > 1) {
                 equal.sort_unstable_by_key(|&(_, row)| (self.waiting_names.get(row), row));
                 for pair in equal.windows(2) {
                     if self.waiting_names.get(pair[0].1) == self.waiting_names.get(pair[1].1) {
-                        repeated.push(pair[1].1 as usize);
+                        push(&mut repeated, pair[1].1 as usize);
                     }
                 }
             }
@@ -125,7 +126,7 @@ impl<const W: usize> Entries<W> {
                 let id = self.waiting_names.get(row as u32);
                 self.store.search_one(value, 0, &mut self.found, &mut |entry, _| {
                     if self.names.get(entry) == id {
-                        repeated.push(row);
+                        push(&mut repeated, row);
                     }
                 });
             }
@@ -139,12 +140,12 @@ impl<const W: usize> Entries<W> {
         let rows = self.store.rows();
         self.names = self.names.only(rows.iter().map(|row| row.0));
         self.store = Store::new(self.store.bits, self.store.radius);
-        let rows: Vec<[u64; W]> = rows.into_iter().map(|row| row.1).collect();
+        let rows = gathered(rows.into_iter().map(|row| row.1));
         self.store.add(&rows, thread_count(None));
     }
 
     fn note(&mut self, value: [u64; W]) {
-        self.asked.push(value);
+        push(&mut self.asked, value);
         if self.asked.len() >= 2 * self.distinct + (1 << 16) {
             self.tidy_asked();
         }
@@ -162,8 +163,9 @@ impl<const W: usize> Stream for Entries<W> {
         if self.names.len() + self.waiting.len() >= u32::MAX as usize - 1 {
             return false;
         }
-        self.waiting.push(row(value));
+        reserve(&mut self.waiting, 1);
         self.waiting_names.push(id);
+        self.waiting.push(row(value));
         true
     }
 
@@ -198,10 +200,10 @@ impl<const W: usize> Stream for Entries<W> {
         let mut rows = std::mem::take(&mut self.waiting);
         let mut names = std::mem::take(&mut self.waiting_names);
         if !repeated.is_empty() {
-            let fresh: Vec<u32> =
-                (0..rows.len()).filter(|row| repeated.binary_search(row).is_err()).map(|row| row as u32).collect();
+            let mut fresh: Vec<u32> = room_for(rows.len());
+            fresh.extend((0..rows.len()).filter(|row| repeated.binary_search(row).is_err()).map(|row| row as u32));
             names = names.only(fresh.iter().copied());
-            rows = fresh.iter().map(|&row| rows[row as usize]).collect();
+            rows = gathered(fresh.iter().map(|&row| rows[row as usize]));
         }
         if self.names.len() == 0 {
             self.names = names;
@@ -235,7 +237,7 @@ impl<const W: usize> Stream for Entries<W> {
         let crowds = self.census.crowds(&value, |work| store.each_living(&mut |_, row| work(row)));
         store.search_one(&value, store.radius, &mut self.found, &mut |entry, distance| {
             names.prefetch(entry);
-            near.push((distance, entry));
+            push(near, (distance, entry));
         });
         if near.iter().all(|&(distance, _)| distance > 0) {
             self.note(value); // the buckets of an entry are there without a question

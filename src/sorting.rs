@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::keys::{BATCH, Key};
-use crate::memory::{in_large_pages, room_for};
+use crate::memory::{filled, room_for};
 use crate::parallel::each;
 
 /// Rows in the order of their keys.
@@ -36,6 +36,12 @@ const MAX_PARTS: usize = 2048;
 struct Piece {
     start: usize,
     bounds: Vec<usize>,
+}
+
+/// About how many bytes sorting so many rows by a key takes, and how many of them are given back after.
+pub fn needed<const W: usize>(key: &Key, rows: usize) -> (usize, usize) {
+    let sorted = rows * (W * 8 + 4) + (4usize << key.width);
+    (sorted, rows * size_of::<Moved<W>>())
 }
 
 /// Where the results of a run of parts go.
@@ -133,8 +139,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
     });
     // SAFETY: each chunk's rows went to places of their own, as many as it has: that was asserted.
     let moved = unsafe { &*(&raw const *moved as *const [Moved<W>]) };
-    let mut bounds = vec![0; (1usize << key.width) + 1];
-    in_large_pages(&mut bounds);
+    let mut bounds = filled((1usize << key.width) + 1, 0);
     let mut planes: Vec<_> = (0..W).map(|_| room(rows.len())).collect();
     let mut order = room(rows.len());
     let targets = targets(&mut bounds, &mut planes, &mut order, &pieces, parts, low, threads);

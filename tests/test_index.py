@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import naive
-from neardup.errors import DamagedFile, InvalidType, InvalidValue, SchemeMismatch
+from neardup.errors import DamagedFile, InvalidType, InvalidValue, NeardupError, SchemeMismatch
 from tests.hamming import (
     LEVELS,
     WIDTHS,
@@ -223,8 +224,9 @@ def test_a_file_of_another_version_says_so(tmp_path):
 def test_a_file_that_cannot_be_read_or_written_is_an_os_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         nd.Index.load(tmp_path / "none")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OSError, match=r"cannot write .*No such file") as raised:
         nd.Index().save(tmp_path / "none" / "index")
+    assert (raised.value.errno, isinstance(raised.value, NeardupError)) == (errno.ENOENT, True)
 
 
 def test_another_scheme_or_width_is_refused():

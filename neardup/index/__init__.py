@@ -6,9 +6,11 @@ An id may be given to several fingerprints; `remove` takes all of them. Ids are 
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterable, Iterator
-from typing import Any
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +19,8 @@ from neardup import _native
 from neardup._native import SimhashValue as SimhashValue
 from neardup._native import StreamIndex as StreamIndex
 from neardup.checks import check_threads, whole
-from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
-from neardup.files import check_path
+from neardup.errors import ChangedFile, InvalidType, InvalidValue, SchemeMismatch, shown
+from neardup.files import atomic_file, check_free, check_path, locked
 from neardup.fingerprints import Fingerprints, check_bits, check_value
 from neardup.pairs import Prints, arrays, as_prints, check_radius, unshared
 
@@ -48,10 +50,26 @@ class Matches:
         return f"<{len(self)} matches>"
 
 
+class _Origin(NamedTuple):
+    """The file that an index was loaded from: by the name that was given, and behind all links."""
+
+    path: str
+    real: str
+    stamp: bytes
+
+    @classmethod
+    def of(cls, path: str, stamp: bytes) -> _Origin:
+        return cls(os.path.abspath(path), os.path.realpath(path), stamp)
+
+    def names(self, path: str) -> bool:
+        return os.path.abspath(path) == self.path or os.path.realpath(path) == self.real
+
+
 class Index:
     """Fingerprints by id, searched exactly.
 
-    Many threads may search beside one that adds or removes; each search sees one state.
+    Many threads may search beside one that adds or removes; each search sees one state. An index can be
+    pickled and copied: it travels as the bytes of its file, and is checked as a file is.
 
     >>> index = Index(bits=64, radius=3)
     >>> index.add(["a", "b"], np.array([0b1010, 0b1111], dtype=np.uint64))
@@ -61,7 +79,7 @@ class Index:
     (1, [('b', 1)])
     """
 
-    __slots__ = ("_index", "bits", "digest", "radius")
+    __slots__ = ("_index", "_origin", "bits", "digest", "radius")
 
     def __init__(self, bits: int = 64, radius: int = 3, *, digest: str | None = None) -> None:
         """An empty index. *radius* is the largest that `search` answers; *digest* names the scheme."""
@@ -72,6 +90,7 @@ class Index:
         if digest is not None and not isinstance(digest, str):
             raise InvalidType(f"digest must be a str, not {shown(digest)}")
         self._index = _native.HammingIndex(self.bits, self.radius)
+        self._origin: _Origin | None = None
         self.digest: str | None = digest
 
     def __len__(self) -> int:
@@ -83,7 +102,7 @@ class Index:
     @property
     def nbytes(self) -> int:
         """Bytes of the fingerprints, their tables and the ids, mapped ones included."""
-        return self._index.bytes()
+        return self._index.nbytes()
 
     @property
     def segments(self) -> list[tuple[int, list[tuple[int, int]]]]:
@@ -163,21 +182,85 @@ class Index:
         names = ids.tolist() if isinstance(ids, np.ndarray) else ids
         return names, Fingerprints(words.reshape(-1, (self.bits + 63) // 64), bits=self.bits)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the index to a file, whole or not at all; docs/formats/index.md describes it."""
-        self._index.save(check_path(path), self.digest or "")
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> None:
+        """Write the index to a file, whole or not at all; docs/formats/index.md describes it.
+
+        An index that was loaded from *path* is saved there only if the file is still the one that was
+        loaded or last saved; else somebody changed it, whose changes would be lost: ChangedFile. Load it
+        again and repeat the changes, or make them in `edit`, where nobody else can come between. Any
+        other file at *path* is replaced; with *overwrite* False it is an error. A link at *path* is
+        replaced by the file, and what it points to stays.
+        """
+        name = check_path(path)
+        check_free(name, overwrite=overwrite)
+        with locked(name) as there:
+            self._replace(name, there, overwrite)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Index:
+    def load(cls, path: str | os.PathLike[str], *, map: bool = True) -> Index:
         """The index of a file: every byte checked, then mapped into memory, not copied.
 
-        Do not change the file in place while the index is in use; `save` replaces it.
+        While a mapped index is in use, its file must not be changed in place (`cp new.idx old.idx`
+        does so); `save`, `mv` and every other way that puts a new file in its place do no harm. A call
+        that finds that size or time of the file changed raises ChangedFile. What no program can find
+        out is a file that is cut in the middle of a call: the system ends the process (SIGBUS). With
+        *map* False the file is read into memory, and what happens to it after that does not matter.
         """
-        native, digest = _native.HammingIndex.load(check_path(path))
+        name = check_path(path)
+        return cls._of(*_native.HammingIndex.load(name, bool(map)), path=name)
+
+    @classmethod
+    @contextmanager
+    def edit(cls, path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[Index]:
+        """The index of a file, to be changed in a `with` block, and saved when the block ends.
+
+        Nobody else who uses `edit` or `save` comes between: others wait for their turn, or with *wait*
+        False get an error. A block that raises changes nothing.
+
+            with Index.edit("news.idx") as index:
+                index.add(ids, prints)
+        """
+        name = check_path(path)
+        with locked(name, wait=wait) as there:
+            index = cls.load(name)
+            yield index
+            index._replace(name, there)
+
+    def _replace(self, name: str, there: bool, overwrite: bool = True) -> None:
+        """Put the index in the place of a file, by one who holds its lock."""
+        origin = self._origin if self._origin is not None and self._origin.names(name) else None
+        if there and origin is not None and _native.index_stamp(name) != origin.stamp:
+            raise ChangedFile(
+                f"{name!r} was changed by another program since it was loaded; load it again and repeat"
+            )
+        with atomic_file(name, overwrite=overwrite) as file:
+            stamp = self._index.write_to(file, self.digest or "")
+        if origin is not None:
+            self._origin = _Origin.of(name, stamp)
+
+    @classmethod
+    def _of(
+        cls, native: _native.HammingIndex, digest: str, stamp: bytes, *, path: str | None = None
+    ) -> Index:
         index = cls.__new__(cls)
         index._index, index.bits, index.radius = native, native.bits, native.radius
         index.digest = digest or None
+        index._origin = None if path is None else _Origin.of(path, stamp)
         return index
+
+    @classmethod
+    def _restored(cls, data: bytes, origin: tuple[str, str, bytes] | None) -> Index:
+        if not isinstance(data, bytes):
+            raise InvalidType(f"an index is made of bytes, not {shown(data)}")
+        index = cls._of(*_native.HammingIndex.read_from(data))
+        index._origin = None if origin is None else _Origin(*origin)
+        return index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        file = io.BytesIO()
+        self._index.write_to(file, self.digest or "")
+        origin = None if self._origin is None else tuple(self._origin)
+        return type(self)._restored, (file.getvalue(), origin), getattr(self, "__dict__", None) or None
 
     def _comparable(self, prints: Prints) -> Fingerprints:
         own = as_prints(prints)

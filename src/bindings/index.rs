@@ -1,20 +1,26 @@
 //! Python's view of the index, and of joins that are streamed through one.
 
-use std::path::PathBuf;
-use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, Weak};
+use std::time::SystemTime;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::hamming::{Failure, answered, padded, pair_arrays, rows_of};
-use super::{DamagedFile, InvalidType, LimitReached};
+use super::interrupt::caught;
+use super::{ChangedFile, DamagedFile, InvalidType, LimitReached};
 use crate::ids::{Id, Ids, Lookup};
 use crate::index::{Hit, Store};
-use crate::index_file::{self, About, MOST_WORDS};
+use crate::index_file::{self, About, MOST_WORDS, Stamp};
+use crate::memory::{attempt, extend, gathered, push, reserve, room_for};
 use crate::parallel::{Cancel, thread_count};
 use crate::resolve::{Pair, Rows, Values};
 
@@ -22,6 +28,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<HammingIndex>()?;
     module.add_class::<PairStream>()?;
     module.add_function(wrap_pyfunction!(check_index, module)?)?;
+    module.add_function(wrap_pyfunction!(index_stamp, module)?)?;
     Ok(())
 }
 
@@ -65,9 +72,57 @@ struct Inner {
     store: Any,
     ids: Ids,
     lookup: Option<Lookup>,
+    /// A change is under way; it stays set when the change did not end.
+    torn: bool,
 }
 
 impl Inner {
+    fn new(store: Any, ids: Ids) -> Inner {
+        Inner { store, ids, lookup: None, torn: false }
+    }
+
+    /// Make a change. Where it is unwound, the index is torn.
+    fn change<T>(&mut self, work: impl FnOnce(&mut Inner) -> T) -> T {
+        self.torn = true;
+        let done = work(self);
+        self.torn = false;
+        done
+    }
+
+    /// Put in `count` entries, whose ids `name` adds; what was wrong, and then nothing is changed.
+    fn add(
+        &mut self,
+        count: usize,
+        texts: bool,
+        name: impl FnOnce(&mut Ids),
+        put: impl FnOnce(&mut Any),
+    ) -> Result<(), Refusal> {
+        if self.ids.len() > 0 && count > 0 && matches!(self.ids, Ids::Texts { .. }) != texts {
+            return Err(Refusal::Mixed);
+        }
+        let entries = with_store!(&self.store, W, store => store.entries());
+        if count as u64 > u64::from(u32::MAX - 1 - entries) {
+            return Err(Refusal::Full);
+        }
+        self.change(|inner| {
+            let known = inner.ids.len();
+            let done = attempt(|| {
+                name(&mut inner.ids);
+                put(&mut inner.store);
+            });
+            if done.is_some() {
+                return Ok(());
+            }
+            inner.ids.truncate(known);
+            let torn = with_store!(&mut inner.store, W, store => {
+                store.forget(entries);
+                store.torn
+            });
+            Err(if torn { Refusal::Torn } else { Refusal::Memory })
+        })
+        .inspect_err(|refusal| self.torn = matches!(refusal, Refusal::Torn))
+    }
+
     /// Order hits by query, distance, id.
     fn order(&self, hits: &mut [Hit]) {
         match self.ids {
@@ -93,15 +148,72 @@ impl Inner {
     fn compact(&mut self, threads: usize) {
         let (ids, lookup) = (&mut self.ids, &mut self.lookup);
         with_store!(&mut self.store, W, store => {
-            let rows = store.rows();
-            *ids = ids.only(rows.iter().map(|row| row.0));
-            *lookup = None;
-            let mut new = Store::<W>::new(store.bits, store.radius);
-            let rows: Vec<[u64; W]> = rows.into_iter().map(|row| row.1).collect();
-            new.add(&rows, threads);
-            *store = new;
+            let made = attempt(|| {
+                let rows = store.rows();
+                let own = ids.only(rows.iter().map(|row| row.0));
+                let mut new = Store::<W>::new(store.bits, store.radius);
+                new.add(&gathered(rows.into_iter().map(|row| row.1)), threads);
+                (new, own)
+            });
+            // Where there is no memory for it, what was removed stays marked.
+            if let Some(made) = made {
+                (*store, *ids) = made;
+                *lookup = None;
+            }
         });
     }
+}
+
+/// Why an index did not do what it was asked to.
+enum Refusal {
+    Mixed,
+    Full,
+    Memory,
+    Torn,
+}
+
+impl From<Refusal> for PyErr {
+    fn from(refusal: Refusal) -> PyErr {
+        match refusal {
+            Refusal::Mixed => InvalidType::new_err("the ids of an index are all integers or all str; use one kind"),
+            Refusal::Full => LimitReached::new_err("an index holds at most 4294967294 fingerprints"),
+            Refusal::Memory => PyMemoryError::new_err("not enough memory for these fingerprints; the index is as it was"),
+            Refusal::Torn => PyRuntimeError::new_err("an error left the index half changed; load it or build it again"),
+        }
+    }
+}
+
+/// The file under a map: what it was when it was checked.
+struct Watch {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    modified: Option<SystemTime>,
+    map: Weak<Mmap>,
+    changed: AtomicBool,
+}
+
+impl Watch {
+    /// Whether something of the file is, or was, used that is not what was checked.
+    fn is_needed(&self) -> bool {
+        self.map.strong_count() > 0 || self.changed.load(Ordering::Relaxed)
+    }
+
+    fn check(&self) -> PyResult<()> {
+        if is_same(&self.file, self.size, self.modified) && !self.changed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.changed.store(true, Ordering::Relaxed);
+        Err(changed(&self.path, "was changed while it was in use; load it again (map=False reads it into memory)"))
+    }
+}
+
+fn is_same(file: &File, size: u64, modified: Option<SystemTime>) -> bool {
+    file.metadata().is_ok_and(|now: Metadata| now.len() == size && now.modified().ok() == modified)
+}
+
+fn changed(path: &Path, how: &str) -> PyErr {
+    ChangedFile::new_err(format!("'{}' {how}", path.display()))
 }
 
 /// The native part of `neardup.Index`. Readers share it; a writer has it alone.
@@ -111,36 +223,67 @@ struct HammingIndex {
     bits: usize,
     radius: u32,
     width: usize,
+    watch: Option<Watch>,
 }
 
 type HitArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl HammingIndex {
-    // A lock poisoned by a panic still holds a store that can be read.
-    fn read(&self) -> RwLockReadGuard<'_, Inner> {
-        self.inner.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn of(inner: Inner, bits: usize, radius: u32, watch: Option<Watch>) -> HammingIndex {
+        HammingIndex { inner: RwLock::new(inner), bits, radius, width: bits.div_ceil(64), watch }
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Inner> {
-        self.inner.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// Do *work* on what was checked: a file that changed under its map is an error, as is a panic.
+    fn sound<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_needed()) else {
+            return caught(work);
+        };
+        watch.check()?;
+        let done = caught(work);
+        watch.check()?;
+        done
+    }
+
+    /// The entries, to be read. A free lock is taken at once; only a taken one is waited for without the
+    /// interpreter.
+    fn read(&self, py: Python<'_>) -> Result<RwLockReadGuard<'_, Inner>, Refusal> {
+        let inner = match self.inner.try_read() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                py.detach(|| Waited(self.inner.read().unwrap_or_else(PoisonError::into_inner))).0
+            }
+        };
+        if inner.torn { Err(Refusal::Torn) } else { Ok(inner) }
+    }
+
+    /// The entries, to be changed, for one that does not hold the interpreter.
+    fn write(&self) -> Result<RwLockWriteGuard<'_, Inner>, Refusal> {
+        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        if inner.torn { Err(Refusal::Torn) } else { Ok(inner) }
     }
 
     fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        if self.width == 1 {
-            return Ok(vec![value.extract()?]);
+        let words = if self.width == 1 {
+            vec![value.extract()?]
+        } else {
+            let bytes = value.call_method1("to_bytes", (self.width * 8, "little"))?;
+            let bytes = bytes.cast::<PyBytes>()?.as_bytes();
+            bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
+        };
+        match (self.bits % 64, words.last()) {
+            (own @ 1.., Some(last)) if last >> own != 0 => Err(PyOverflowError::new_err("bits above those of the index")),
+            _ => Ok(words),
         }
-        let bytes = value.call_method1("to_bytes", (self.width * 8, "little"))?;
-        let bytes = bytes.cast::<PyBytes>()?.as_bytes();
-        Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
     fn hits<'py>(&self, py: Python<'py>, inner: &Inner, hits: &[Hit]) -> PyResult<HitArrays<'py>> {
-        let query: Vec<u32> = hits.iter().map(|hit| hit.query).collect();
+        let query: Vec<u32> = gathered(hits.iter().map(|hit| hit.query));
         let distance = if hits.iter().all(|hit| hit.distance <= u32::from(u16::MAX)) {
-            hits.iter().map(|hit| hit.distance as u16).collect::<Vec<u16>>().into_pyarray(py).into_any()
+            gathered(hits.iter().map(|hit| hit.distance as u16)).into_pyarray(py).into_any()
         } else {
             // Only the nearest of the widest fingerprints can be so far away.
-            hits.iter().map(|hit| hit.distance).collect::<Vec<u32>>().into_pyarray(py).into_any()
+            gathered(hits.iter().map(|hit| hit.distance)).into_pyarray(py).into_any()
         };
         Ok((query.into_pyarray(py), names(py, inner, hits)?, distance))
     }
@@ -155,13 +298,10 @@ fn names<'py>(py: Python<'py>, inner: &Inner, hits: &[Hit]) -> PyResult<Bound<'p
         }
         return Ok(texts.into_any());
     }
-    let numbers: Vec<i64> = hits
-        .iter()
-        .map(|hit| match inner.ids.get(hit.entry) {
-            Id::Number(number) => number,
-            Id::Text(_) => 0,
-        })
-        .collect();
+    let numbers = gathered(hits.iter().map(|hit| match inner.ids.get(hit.entry) {
+        Id::Number(number) => number,
+        Id::Text(_) => 0,
+    }));
     Ok(numbers.into_pyarray(py).into_any())
 }
 
@@ -182,28 +322,29 @@ impl<'py> Named<'py> {
     fn of(ids: &Bound<'py, PyAny>) -> PyResult<Named<'py>> {
         match ids.extract::<PyReadonlyArray1<'py, i64>>() {
             Ok(numbers) => Ok(Named::Numbers(numbers)),
-            Err(_) => Ok(Named::Texts(ids.extract()?)),
+            Err(_) => {
+                let mut texts = room_for(ids.len()?);
+                for id in ids.try_iter()? {
+                    push(&mut texts, id?.extract()?);
+                }
+                Ok(Named::Texts(texts))
+            }
         }
     }
 
     fn list(&self) -> PyResult<Vec<Id<'_>>> {
         Ok(match self {
-            Named::Numbers(numbers) => numbers.as_slice()?.iter().map(|&number| Id::Number(number)).collect(),
-            Named::Texts(texts) => texts.iter().map(|text| Id::Text(text.as_bytes())).collect(),
+            Named::Numbers(numbers) => gathered(numbers.as_slice()?.iter().map(|&number| Id::Number(number))),
+            Named::Texts(texts) => gathered(texts.iter().map(|text| Id::Text(text.as_bytes()))),
         })
     }
-}
-
-fn mixed() -> PyErr {
-    InvalidType::new_err("the ids of an index are all integers or all str; use one kind")
 }
 
 #[pymethods]
 impl HammingIndex {
     #[new]
-    fn new(bits: usize, radius: u32) -> HammingIndex {
-        let inner = Inner { store: Any::new(bits, radius), ids: Ids::Counted(0), lookup: None };
-        HammingIndex { inner: RwLock::new(inner), bits, radius, width: bits.div_ceil(64) }
+    fn new(bits: usize, radius: u32) -> PyResult<HammingIndex> {
+        caught(|| Ok(HammingIndex::of(Inner::new(Any::new(bits, radius), Ids::Counted(0)), bits, radius, None)))
     }
 
     #[getter]
@@ -216,29 +357,27 @@ impl HammingIndex {
         self.radius
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        py.detach(|| with_store!(&self.read().store, W, store => store.len()))
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let inner = self.read(py)?;
+        Ok(with_store!(&inner.store, W, store => store.len()))
     }
 
     /// Bytes of the store and the ids.
-    fn bytes(&self, py: Python<'_>) -> usize {
-        py.detach(|| {
-            let inner = self.read();
-            with_store!(&inner.store, W, store => store.bytes()) + inner.ids.bytes()
-        })
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        let inner = self.read(py)?;
+        Ok(with_store!(&inner.store, W, store => store.bytes()) + inner.ids.bytes())
     }
 
     /// Of each segment its rows, and its tables as (bits of the key, radius).
-    fn segments(&self, py: Python<'_>) -> Vec<(usize, Vec<(u32, u32)>)> {
-        py.detach(|| {
-            with_store!(&self.read().store, W, store => store
-                .segments
-                .iter()
-                .map(|segment| {
-                    (segment.len(), segment.tables.iter().map(|table| (table.key.width, table.radius)).collect())
-                })
-                .collect())
-        })
+    fn segments(&self, py: Python<'_>) -> PyResult<Vec<(usize, Vec<(u32, u32)>)>> {
+        let inner = self.read(py)?;
+        Ok(with_store!(&inner.store, W, store => store
+            .segments
+            .iter()
+            .map(|segment| {
+                (segment.len(), segment.tables.iter().map(|table| (table.key.width, table.radius)).collect())
+            })
+            .collect()))
     }
 
     fn add(
@@ -248,67 +387,62 @@ impl HammingIndex {
         words: PyReadonlyArray2<'_, u64>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let named = Named::of(ids)?;
-        let numbers = match &named {
-            Named::Numbers(numbers) => Some(numbers.as_slice()?),
-            Named::Texts(_) => None,
-        };
-        let list = if numbers.is_some() { Vec::new() } else { named.list()? };
-        let count = numbers.map_or(list.len(), <[i64]>::len);
-        let width = words.shape()[1];
-        let words = words.as_slice()?;
-        let threads = thread_count(threads);
-        let added = answered(py, words.len() > 100_000, |_| {
-            let mut inner = self.write();
-            let Inner { store, ids, .. } = &mut *inner;
-            if ids.len() > 0 && count > 0 && matches!(ids, Ids::Texts { .. }) == numbers.is_some() {
-                return Ok(Some(false));
-            }
-            let room = with_store!(store, W, store => u32::MAX - 1 - store.entries());
-            if count as u64 > u64::from(room) {
-                return Ok(None);
-            }
-            match numbers {
-                Some(numbers) => {
-                    ids.extend(numbers);
-                }
-                None => {
-                    for id in &list {
-                        ids.push(*id);
-                    }
-                }
-            }
-            with_store!(store, W, store => {
-                let mut wide = Vec::new();
-                rows_of::<W>(words, width, None, &mut wide);
-                let rows = if width == W { words.as_chunks::<W>().0 } else { &wide };
-                store.add(rows, threads);
-            });
-            Ok(Some(true))
-        })?;
-        match added {
-            Some(true) => Ok(()),
-            Some(false) => Err(mixed()),
-            None => Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints")),
-        }
+        self.sound(|| {
+            let named = Named::of(ids)?;
+            let numbers = match &named {
+                Named::Numbers(numbers) => Some(numbers.as_slice()?),
+                Named::Texts(_) => None,
+            };
+            let list = if numbers.is_some() { Vec::new() } else { named.list()? };
+            let count = numbers.map_or(list.len(), <[i64]>::len);
+            let width = words.shape()[1];
+            let words = words.as_slice()?;
+            let threads = thread_count(threads);
+            let added = answered(py, words.len() > 100_000, |_| {
+                let name = |ids: &mut Ids| match numbers {
+                    Some(numbers) => _ = ids.extend(numbers),
+                    None => list.iter().for_each(|id| _ = ids.push(*id)),
+                };
+                let put = |store: &mut Any| {
+                    with_store!(store, W, store => {
+                        let mut wide = Vec::new();
+                        rows_of::<W>(words, width, None, &mut wide);
+                        let rows = if width == W { words.as_chunks::<W>().0 } else { &wide };
+                        store.add(rows, threads);
+                    });
+                };
+                Ok(self.write().and_then(|mut inner| inner.add(count, numbers.is_none(), name, put)))
+            })?;
+            Ok(added?)
+        })
     }
 
     fn add_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let words = self.words_of(value)?;
-        let text;
-        let id = match id.cast::<PyString>() {
-            Ok(name) => {
-                text = name.to_string_lossy().into_owned();
-                Id::Text(text.as_bytes())
-            }
-            Err(_) => Id::Number(id.extract()?),
-        };
-        // A free lock is taken at once; only a taken one is waited for without the interpreter.
-        let added = match self.inner.try_write() {
-            Ok(mut inner) => add_one(&mut inner, id, &words),
-            Err(_) => py.detach(|| add_one(&mut self.write(), id, &words)),
-        };
-        if added { Ok(()) } else { Err(mixed()) }
+        self.sound(|| {
+            let words = self.words_of(value)?;
+            let text;
+            let id = match id.cast::<PyString>() {
+                Ok(name) => {
+                    text = name.to_string_lossy().into_owned();
+                    Id::Text(text.as_bytes())
+                }
+                Err(_) => Id::Number(id.extract()?),
+            };
+            let add = |inner: &mut Inner| {
+                if inner.torn {
+                    return Err(Refusal::Torn);
+                }
+                let put = |store: &mut Any| {
+                    with_store!(store, W, store => store.add(&[padded::<W>(&words)], thread_count(None)));
+                };
+                inner.add(1, matches!(id, Id::Text(_)), |ids| _ = ids.push(id), put)
+            };
+            // A free lock is taken at once; only a taken one is waited for without the interpreter.
+            Ok(match self.inner.try_write() {
+                Ok(mut inner) => add(&mut inner),
+                Err(_) => py.detach(|| self.write().and_then(|mut inner| add(&mut inner))),
+            }?)
+        })
     }
 
     fn search_one<'py>(
@@ -317,65 +451,70 @@ impl HammingIndex {
         value: &Bound<'py, PyAny>,
         radius: u32,
     ) -> PyResult<Vec<(Bound<'py, PyAny>, u32)>> {
-        let words = self.words_of(value)?;
-        let answer = |inner: &Inner| {
+        self.sound(|| {
+            let words = self.words_of(value)?;
+            let inner = self.read(py)?;
             let mut hits = with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), radius));
             inner.order(&mut hits);
-            hits
-        };
-        let guard = match self.inner.try_read() {
-            Ok(guard) => guard,
-            Err(_) => py.detach(|| Waited(self.read())).0,
-        };
-        let hits = answer(&guard);
-        hits.iter().map(|hit| Ok((name(py, guard.ids.get(hit.entry))?, hit.distance))).collect()
+            let mut answer = room_for(hits.len());
+            for hit in hits {
+                answer.push((name(py, inner.ids.get(hit.entry))?, hit.distance));
+            }
+            Ok(answer)
+        })
     }
 
     /// Remove all entries of each id; how many went.
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let named = Named::of(ids)?;
-        let list = named.list()?;
-        answered(py, true, |_| {
-            let mut inner = self.write();
-            inner.lookup();
-            let Inner { store, ids, lookup } = &mut *inner;
-            let mut gone = 0;
-            if let Some(lookup) = lookup {
-                for id in &list {
-                    for entry in lookup.entries(ids, *id) {
-                        gone += usize::from(with_store!(store, W, store => store.remove(entry)));
+        self.sound(|| {
+            let named = Named::of(ids)?;
+            let list = named.list()?;
+            let gone = answered(py, true, |_| {
+                Ok(self.write().map(|mut inner| {
+                    inner.lookup(); // before anything is changed: it may lack memory
+                    let mut found = Vec::new();
+                    if let Inner { ids, lookup: Some(lookup), .. } = &*inner {
+                        list.iter().for_each(|id| extend(&mut found, &lookup.entries(ids, *id)));
                     }
-                }
-            }
-            inner.tidy(thread_count(None));
-            Ok(gone)
+                    inner.change(|inner| {
+                        let remove = |&entry: &u32| with_store!(&mut inner.store, W, store => store.remove(entry));
+                        let gone = found.iter().map(remove).filter(|&gone| gone).count();
+                        inner.tidy(thread_count(None));
+                        gone
+                    })
+                }))
+            })?;
+            Ok(gone?)
         })
     }
 
     /// Remove the entries of one id that have one value; how many went.
     fn remove_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
-        let words = self.words_of(value)?;
-        let text;
-        let id = match id.cast::<PyString>() {
-            Ok(name) => {
-                text = name.to_string_lossy().into_owned();
-                Id::Text(text.as_bytes())
-            }
-            Err(_) => Id::Number(id.extract()?),
-        };
-        py.detach(|| {
-            let mut inner = self.write();
-            let Inner { store, ids, .. } = &mut *inner;
-            let mut gone = 0;
-            with_store!(store, W, store => {
-                for hit in store.hits_of_one(&padded::<W>(&words), 0) {
-                    if ids.get(hit.entry) == id {
-                        gone += usize::from(store.remove(hit.entry));
-                    }
+        self.sound(|| {
+            let words = self.words_of(value)?;
+            let text;
+            let id = match id.cast::<PyString>() {
+                Ok(name) => {
+                    text = name.to_string_lossy().into_owned();
+                    Id::Text(text.as_bytes())
                 }
+                Err(_) => Id::Number(id.extract()?),
+            };
+            let gone = py.detach(|| {
+                self.write().map(|mut inner| {
+                    let hits =
+                        with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), 0));
+                    inner.change(|inner| {
+                        let Inner { store, ids, .. } = &mut *inner;
+                        let own = hits.iter().filter(|hit| ids.get(hit.entry) == id);
+                        let remove = |hit: &&Hit| with_store!(&mut *store, W, store => store.remove(hit.entry));
+                        let gone = own.filter(remove).count();
+                        inner.tidy(thread_count(None));
+                        gone
+                    })
+                })
             });
-            inner.tidy(thread_count(None));
-            Ok(gone)
+            Ok(gone?)
         })
     }
 
@@ -387,30 +526,28 @@ impl HammingIndex {
         radius: u32,
         threads: Option<usize>,
     ) -> PyResult<HitArrays<'py>> {
-        let width = words.shape()[1];
-        let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-        let threads = thread_count(threads);
-        let guard = match self.inner.try_read() {
-            Ok(guard) => guard,
-            Err(_) => py.detach(|| Waited(self.read())).0,
-        };
-        let inner = &*guard;
-        let hits = answered(py, words.len() > 10_000, |cancel| {
-            with_store!(&inner.store, W, store => {
-                let mut wide = Vec::new();
-                let numbers = rows_of::<W>(words, width, valid, &mut wide);
-                let rows = if numbers.is_none() && width == W { words.as_chunks::<W>().0 } else { &wide };
-                let mut hits = store.search(rows, radius, threads, cancel).map_err(|_| Failure::Stopped)?;
-                if let Some(numbers) = numbers {
-                    hits.iter_mut().for_each(|hit| hit.query = numbers[hit.query as usize]);
-                }
-                if !matches!(inner.ids, Ids::Counted(_)) {
-                    inner.order(&mut hits);
-                }
-                Ok(hits)
-            })
-        })?;
-        self.hits(py, inner, &hits)
+        self.sound(|| {
+            let width = words.shape()[1];
+            let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
+            let threads = thread_count(threads);
+            let inner = &*self.read(py)?;
+            let hits = answered(py, words.len() > 10_000, |cancel| {
+                with_store!(&inner.store, W, store => {
+                    let mut wide = Vec::new();
+                    let numbers = rows_of::<W>(words, width, valid, &mut wide);
+                    let rows = if numbers.is_none() && width == W { words.as_chunks::<W>().0 } else { &wide };
+                    let mut hits = store.search(rows, radius, threads, cancel).map_err(|_| Failure::Stopped)?;
+                    if let Some(numbers) = numbers {
+                        hits.iter_mut().for_each(|hit| hit.query = numbers[hit.query as usize]);
+                    }
+                    if !matches!(inner.ids, Ids::Counted(_)) {
+                        inner.order(&mut hits);
+                    }
+                    Ok(hits)
+                })
+            })?;
+            self.hits(py, inner, &hits)
+        })
     }
 
     fn nearest<'py>(
@@ -421,112 +558,206 @@ impl HammingIndex {
         count: usize,
         threads: Option<usize>,
     ) -> PyResult<HitArrays<'py>> {
-        let width = words.shape()[1];
-        let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-        let threads = thread_count(threads);
-        let guard = match self.inner.try_read() {
-            Ok(guard) => guard,
-            Err(_) => py.detach(|| Waited(self.read())).0,
-        };
-        let inner = &*guard;
-        let hits = answered(py, true, |cancel| {
-            let queries = words.len() / width;
-            let workers = crate::parallel::share(threads, queries, Vec::new, |found: &mut Vec<Hit>, query| {
-                if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
-                    return;
-                }
-                let asked = &words[query * width..(query + 1) * width];
-                let mut hits = with_store!(&inner.store, W, store => store.nearest(&padded::<W>(asked), count));
-                hits.iter_mut().for_each(|hit| hit.query = query as u32);
+        self.sound(|| {
+            let width = words.shape()[1];
+            let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
+            let threads = thread_count(threads);
+            let inner = &*self.read(py)?;
+            let hits = answered(py, true, |cancel| {
+                let queries = words.len() / width;
+                let workers = crate::parallel::share(threads, queries, Vec::new, |found: &mut Vec<Hit>, query| {
+                    if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
+                        return;
+                    }
+                    let asked = &words[query * width..(query + 1) * width];
+                    let mut hits = with_store!(&inner.store, W, store => store.nearest(&padded::<W>(asked), count));
+                    hits.iter_mut().for_each(|hit| hit.query = query as u32);
+                    inner.order(&mut hits);
+                    hits.truncate(count);
+                    extend(found, &hits);
+                });
+                cancel.check().map_err(|_| Failure::Stopped)?;
+                let mut hits = room_for(workers.iter().map(Vec::len).sum());
+                workers.iter().for_each(|found| hits.extend_from_slice(found));
                 inner.order(&mut hits);
-                hits.truncate(count);
-                found.extend_from_slice(&hits);
-            });
-            cancel.check().map_err(|_| Failure::Stopped)?;
-            let mut hits = workers.concat();
-            inner.order(&mut hits);
-            Ok(hits)
-        })?;
-        self.hits(py, inner, &hits)
+                Ok(hits)
+            })?;
+            self.hits(py, inner, &hits)
+        })
     }
 
     /// The ids and the words of everything in the index.
     fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
-        let inner = self.read();
-        let (hits, words): (Vec<Hit>, Vec<u64>) = with_store!(&inner.store, W, store => {
-            let rows = store.rows();
-            let words = rows.iter().flat_map(|row| row.1[..self.width].to_vec()).collect();
-            let hits = rows.iter().map(|row| Hit { query: 0, entry: row.0, distance: 0 }).collect();
-            (hits, words)
-        });
-        Ok((names(py, &inner, &hits)?, words.into_pyarray(py)))
-    }
-
-    fn save(&self, py: Python<'_>, path: PathBuf, digest: &str) -> PyResult<()> {
-        let about = About { bits: self.bits, radius: self.radius, digest };
-        answered(py, true, |_| {
-            let inner = self.read();
-            Ok(with_store!(&inner.store, W, store => {
+        self.sound(|| {
+            let inner = self.read(py)?;
+            let (hits, words): (Vec<Hit>, Vec<u64>) = with_store!(&inner.store, W, store => {
                 let rows = store.rows();
-                let ids = inner.ids.only(rows.iter().map(|row| row.0));
-                drop(rows);
-                index_file::write::<W>(&path, &store.compacted(thread_count(None)), &ids, &about)
-            }))
-        })?
-        .map_err(|error| os_error(&path, &error))
+                let mut words = room_for(rows.len() * self.width);
+                rows.iter().for_each(|row| words.extend_from_slice(&row.1[..self.width]));
+                (gathered(rows.iter().map(|row| Hit { query: 0, entry: row.0, distance: 0 })), words)
+            });
+            Ok((names(py, &inner, &hits)?, words.into_pyarray(py)))
+        })
     }
 
-    /// The index of a file, and the digest of its scheme.
-    #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf) -> PyResult<(HammingIndex, String)> {
-        let result = answered(py, true, |_| Ok(load(&path)))?;
-        match result {
-            Ok(loaded) => Ok(loaded),
-            Err(Refused::Io(error)) => Err(os_error(&path, &error)),
-            Err(Refused::Damaged(what)) => Err(DamagedFile::new_err(format!("{}: {what}", path.display()))),
+    /// Write the index to an open file; its stamp. Others may change the index meanwhile.
+    fn write_to(&self, py: Python<'_>, file: Py<PyAny>, digest: &str) -> PyResult<Stamp> {
+        let about = About { bits: self.bits, radius: self.radius, digest };
+        let mut out = PyFile { file, fault: None };
+        let written = self.sound(|| {
+            let written = answered(py, true, |_| {
+                let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+                if inner.torn {
+                    return Ok(Err(Refusal::Torn));
+                }
+                with_store!(&inner.store, W, store => {
+                    let rows = store.rows();
+                    let ids = inner.ids.only(rows.iter().map(|row| row.0));
+                    drop(rows);
+                    let segment = store.compacted(thread_count(None));
+                    drop(inner); // nobody waits for the disk
+                    Ok(Ok(index_file::write::<W>(&mut out, &segment, &ids, &about)))
+                })
+            })?;
+            Ok(written?)
+        })?;
+        match (written, out.fault) {
+            (Ok(stamp), _) => Ok(stamp),
+            (Err(_), Some(fault)) => Err(fault),
+            (Err(error), None) => Err(PyOSError::new_err(error.to_string())),
         }
+    }
+
+    /// The index of a file, mapped or read into memory; the digest of its scheme and its stamp.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<(HammingIndex, String, Stamp)> {
+        answered(py, true, |_| Ok(load(&path, mapped)))?.map_err(|refused| refused.told(&path))
+    }
+
+    /// The index that the bytes of a file are, and the same.
+    #[staticmethod]
+    fn read_from(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<(HammingIndex, String, Stamp)> {
+        let data = data.as_bytes();
+        let opened = answered(py, data.len() > 1 << 20, |_| {
+            let copied = copied(data, data.len()).map(Arc::new);
+            Ok(copied.map_err(Refused::Io).and_then(|map| opened(&map, None)))
+        })?;
+        opened.map_err(|refused| refused.told(Path::new("the index")))
     }
 }
 
-fn os_error(path: &std::path::Path, error: &std::io::Error) -> PyErr {
-    match error.raw_os_error() {
-        Some(number) => {
-            let reason = error.to_string();
-            let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-            PyOSError::new_err((number, reason, path.display().to_string()))
-        }
-        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+/// A file of Python's, open to be written.
+struct PyFile {
+    file: Py<PyAny>,
+    fault: Option<PyErr>,
+}
+
+impl PyFile {
+    fn call(&mut self, work: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) -> io::Result<()> {
+        Python::attach(|py| work(py, &self.file)).map(drop).map_err(|fault| {
+            self.fault = Some(fault);
+            io::Error::other("Python's file raised")
+        })
+    }
+}
+
+impl Write for PyFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.call(|py, file| file.call_method1(py, "write", (PyBytes::new(py, bytes),)))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for PyFile {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        let SeekFrom::Start(place) = place else {
+            return Err(io::Error::other("only places from the start are needed"));
+        };
+        self.call(|py, file| file.call_method1(py, "seek", (place,)))?;
+        Ok(place)
     }
 }
 
 enum Refused {
-    Io(std::io::Error),
+    Io(io::Error),
+    Changed,
     Damaged(String),
 }
 
-fn load(path: &std::path::Path) -> Result<(HammingIndex, String), Refused> {
-    let file = std::fs::File::open(path).map_err(Refused::Io)?;
-    if file.metadata().map_err(Refused::Io)?.len() == 0 {
+impl Refused {
+    fn told(self, path: &Path) -> PyErr {
+        match self {
+            Refused::Changed => changed(path, "was changed while it was read; load it again"),
+            Refused::Damaged(what) => DamagedFile::new_err(format!("{}: {what}", path.display())),
+            Refused::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+                PyMemoryError::new_err(format!("not enough memory for '{}'", path.display()))
+            }
+            Refused::Io(error) => match error.raw_os_error() {
+                Some(number) => {
+                    let reason = error.to_string();
+                    let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+                    PyOSError::new_err((number, reason, path.display().to_string()))
+                }
+                None => PyOSError::new_err(format!("{}: {error}", path.display())),
+            },
+        }
+    }
+}
+
+/// What *source* holds, in memory that begins as a map does.
+fn copied(mut source: impl Read, size: usize) -> io::Result<Mmap> {
+    let mut memory = MmapMut::map_anon(size.max(1))?;
+    source.read_exact(&mut memory[..size])?;
+    memory.make_read_only()
+}
+
+fn load(path: &Path, mapped: bool) -> Result<(HammingIndex, String, Stamp), Refused> {
+    let file = File::open(path).map_err(Refused::Io)?;
+    let about = file.metadata().map_err(Refused::Io)?;
+    let (size, modified) = (about.len(), about.modified().ok());
+    if size == 0 {
         return Err(Refused::Damaged("the file is empty".into()));
     }
-    // SAFETY: our files are never changed in place, only replaced; docs/formats/index.md says so.
-    let map = unsafe { Mmap::map(&file) }.map_err(Refused::Io)?;
-    let map = Arc::new(map);
-    let layout = index_file::parse(&map).map_err(|damage| Refused::Damaged(damage.0))?;
+    let map = if mapped {
+        // SAFETY: our files are never changed in place, only replaced, as docs/formats/index.md says. Who does
+        // so nevertheless is found out by `Watch`, but for a change in the middle of a call.
+        unsafe { Mmap::map(&file) }
+    } else {
+        copied(&file, usize::try_from(size).unwrap_or(usize::MAX))
+    };
+    let map = match map {
+        Ok(map) => Arc::new(map),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(Refused::Changed),
+        Err(error) => return Err(Refused::Io(error)),
+    };
+    let same = |file: &File| is_same(file, size, modified);
+    let opened = if mapped {
+        let changed = AtomicBool::new(false);
+        let file = file.try_clone().map_err(Refused::Io)?;
+        let path = path.to_owned();
+        opened(&map, Some(Watch { path, file, size, modified, map: Arc::downgrade(&map), changed }))
+    } else {
+        opened(&map, None)
+    };
+    if same(&file) { opened } else { Err(Refused::Changed) }
+}
+
+/// The index in *map*, every byte of it checked.
+fn opened(map: &Arc<Mmap>, watch: Option<Watch>) -> Result<(HammingIndex, String, Stamp), Refused> {
+    let layout = index_file::parse(map).map_err(|damage| Refused::Damaged(damage.0))?;
     let (bits, radius) = (layout.bits, layout.radius);
     let mut store = Any::new(bits, radius);
     let ids;
     with_store!(&mut store, W, store => {
-        if layout.words != W {
-            return Err(Refused::Damaged("the width does not fit the bits".into()));
-        }
-        let (segment, own) = layout.open::<W>(&map).map_err(|damage| Refused::Damaged(damage.0))?;
+        let (segment, own) = layout.open::<W>(map).map_err(|damage| Refused::Damaged(damage.0))?;
         ids = own;
         *store = Store::of_segment(bits, radius, segment);
     });
-    let inner = Inner { store, ids, lookup: None };
-    let index = HammingIndex { inner: RwLock::new(inner), bits, radius, width: bits.div_ceil(64) };
-    Ok((index, layout.digest))
+    Ok((HammingIndex::of(Inner::new(store, ids), bits, radius, watch), layout.digest, layout.stamp))
 }
 
 /// A lock that was waited for without the interpreter, carried back to the thread that waits.
@@ -535,18 +766,17 @@ struct Waited<'a>(RwLockReadGuard<'a, Inner>);
 // SAFETY: `detach` runs its closure on the calling thread, so the guard never leaves its thread.
 unsafe impl Send for Waited<'_> {}
 
-fn add_one(inner: &mut Inner, id: Id<'_>, words: &[u64]) -> bool {
-    if !inner.ids.push(id) {
-        return false;
-    }
-    with_store!(&mut inner.store, W, store => store.add(&[padded::<W>(words)], thread_count(None)));
-    true
-}
-
 /// Check the bytes of an index file as loading would.
 #[pyfunction]
 fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
-    index_file::parse(data.as_bytes()).map(|_| ()).map_err(|damage| DamagedFile::new_err(damage.0))
+    caught(|| index_file::parse(data.as_bytes()).map(drop).map_err(|damage| DamagedFile::new_err(damage.0)))
+}
+
+/// The stamp of an index file: two files that have the same are the same. None if it is none.
+#[pyfunction]
+fn index_stamp(path: PathBuf) -> PyResult<Option<Stamp>> {
+    let read = File::open(&path).and_then(|mut file| index_file::stamp(&mut file));
+    read.map_err(|error| Refused::Io(error).told(&path))
 }
 
 /// A join whose pairs come in batches: rows ask a store of the distinct values, in order.
@@ -604,15 +834,18 @@ impl PairStream {
                 store.add(&values.values, threads);
                 held
             });
-            let numbers = valid
-                .map(|valid| (0u32..).zip(valid).filter(|known| *known.1).map(|known| known.0).collect::<Vec<u32>>());
-            let queries = match &numbers {
-                None => words.to_vec(),
-                Some(numbers) => numbers
-                    .iter()
-                    .flat_map(|&row| words[row as usize * width..(row as usize + 1) * width].iter().copied())
-                    .collect(),
-            };
+            let numbers = valid.map(|valid| {
+                let mut numbers: Vec<u32> = room_for(valid.len());
+                numbers.extend((0u32..).zip(valid).filter(|known| *known.1).map(|known| known.0));
+                numbers
+            });
+            let mut queries = room_for(numbers.as_ref().map_or(words.len(), |numbers| numbers.len() * width));
+            match &numbers {
+                None => queries.extend_from_slice(words),
+                Some(numbers) => numbers.iter().for_each(|&row| {
+                    queries.extend_from_slice(&words[row as usize * width..(row as usize + 1) * width]);
+                }),
+            }
             Ok(PairStream {
                 store,
                 held,
@@ -669,6 +902,7 @@ impl PairStream {
                 self.hits_at += 1;
                 let rows = self.held.of(hit.entry);
                 let rows = if self.own { &rows[rows.partition_point(|&row| row <= left)..] } else { rows };
+                reserve(&mut pairs, rows.len());
                 pairs.extend(rows.iter().map(|&right| Pair { left, right, distance: hit.distance }));
             }
             pairs[first..].sort_unstable();

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyAssertionError, PyOverflowError};
+use pyo3::exceptions::{PyAssertionError, PyMemoryError, PyOverflowError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
+use super::interrupt::caught;
 use super::{InvalidValue, LimitReached};
 use crate::index_stream::{Stream, stream};
+use crate::memory::{attempt, extend};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SimhashValue>()?;
@@ -215,24 +217,26 @@ impl StreamIndex {
     }
 
     /// The entries, locked. While they are, nothing is called that may run Python code.
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Box<dyn Stream>> {
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Box<dyn Stream>>> {
         loop {
             match self.stream.try_lock() {
-                Ok(stream) => return stream,
-                // After a panic the entries can still be read.
-                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Ok(stream) => return Ok(stream),
+                // What was under way when the work was unwound may be there by half.
+                Err(TryLockError::Poisoned(_)) => {
+                    return Err(PyRuntimeError::new_err("an error left the index half changed; build it again"));
+                }
                 Err(TryLockError::WouldBlock) => py.detach(|| drop(self.stream.lock())),
             }
         }
     }
 
-    fn settled(&self, py: Python<'_>) -> MutexGuard<'_, Box<dyn Stream>> {
-        let mut stream = self.lock(py);
+    fn settled(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Box<dyn Stream>>> {
+        let mut stream = self.lock(py)?;
         if stream.waiting() > MANY {
             let waiting = &mut *stream;
             py.detach(|| waiting.settle());
         }
-        stream
+        Ok(stream)
     }
 }
 
@@ -247,50 +251,70 @@ impl StreamIndex {
 
     /// Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
     /// have the value that the native part of them has.
-    fn _start(&self, plain: Bound<'_, PyType>, bits: usize, radius: u32, blocks: Vec<(usize, usize)>, limit: u32) {
+    fn _start(
+        &self,
+        plain: Bound<'_, PyType>,
+        bits: usize,
+        radius: u32,
+        blocks: Vec<(usize, usize)>,
+        limit: u32,
+    ) -> PyResult<()> {
         let py = plain.py();
-        self.plain.get_or_init(|| plain.unbind());
-        let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
-        let mut own = self.lock(py);
-        self.bits.store(bits, Ordering::Relaxed);
-        *own = stream(bits, radius, &blocks, limit);
+        if let Some((start, end)) = blocks.iter().find(|(start, end)| start > end || *end > bits) {
+            return Err(InvalidValue::new_err(format!("no bits {start} to {end} in fingerprints of {bits} bits")));
+        }
+        caught(|| {
+            let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
+            let fresh = stream(bits, radius, &blocks, limit);
+            self.stream.clear_poison(); // nothing of what was there stays
+            let mut own = self.lock(py)?;
+            self.plain.get_or_init(|| plain.unbind());
+            self.bits.store(bits, Ordering::Relaxed);
+            *own = fresh;
+            Ok(())
+        })
     }
 
     /// Put in a fingerprint; one of up to 1,024 bits waits for the next question, to go in together with others.
     fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = self.value(simhash)?;
-        let name = text(obj_id)?;
-        let name = utf8(&name)?;
-        if self.lock(simhash.py()).add(name, &value) {
-            Ok(())
-        } else {
-            Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints"))
-        }
+        caught(|| {
+            let value = self.value(simhash)?;
+            let name = text(obj_id)?;
+            let name = utf8(&name)?;
+            let mut stream = self.lock(simhash.py())?;
+            match attempt(|| stream.add(name, &value)) {
+                Some(true) => Ok(()),
+                Some(false) => Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints")),
+                None => Err(PyMemoryError::new_err("not enough memory for this fingerprint")),
+            }
+        })
     }
 
     /// Take out the entry of that id and fingerprint, if there is one.
     fn delete(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
-        let value = self.value(simhash)?;
-        let name = text(obj_id)?;
-        let name = utf8(&name)?;
-        self.settled(simhash.py()).delete(name, &value);
-        Ok(())
+        caught(|| {
+            let value = self.value(simhash)?;
+            let name = text(obj_id)?;
+            let name = utf8(&name)?;
+            self.settled(simhash.py())?.delete(name, &value);
+            Ok(())
+        })
     }
 
     /// The ids of what is within the radius, the nearest first.
     fn get_near_dups<'py>(own: &Bound<'py, Self>, simhash: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = own.py();
-        let value = own.get().value(simhash)?;
-        own.get().lock(py).prefetch(&value); // on its way while the list is made
-        let names = PyList::empty(py);
-        let mut failed = None;
-        let crowds = own.get().settled(py).near(&value, &mut |name| {
-            let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
-            failed = failed.take().or(added.err());
-        });
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        let (names, crowds) = caught(|| {
+            let value = own.get().value(simhash)?;
+            own.get().lock(py)?.prefetch(&value); // on its way while the list is made
+            let names = PyList::empty(py);
+            let mut failed = None;
+            let crowds = own.get().settled(py)?.near(&value, &mut |name| {
+                let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
+                failed = failed.take().or(added.err());
+            });
+            failed.map_or(Ok((names, crowds)), Err)
+        })?;
         if !crowds.is_empty() {
             own.call_method1(intern!(py, "_warn"), (simhash, crowds))?;
         }
@@ -299,24 +323,25 @@ impl StreamIndex {
 
     /// The ids and the words of all entries.
     fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyArray1<u64>>)> {
-        let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
-        let (names, mut words, mut failed) = (PyList::empty(py), Vec::new(), None);
-        self.settled(py).each(&mut |name, row| {
-            let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
-            failed = failed.take().or(added.err());
-            words.extend_from_slice(&row[..width]);
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok((names, words.into_pyarray(py))),
-        }
+        caught(|| {
+            let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
+            let (names, mut words, mut failed) = (PyList::empty(py), Vec::new(), None);
+            self.settled(py)?.each(&mut |name, row| {
+                let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
+                failed = failed.take().or(added.err());
+                extend(&mut words, &row[..width]);
+            });
+            failed.map_or(Ok((names, words.into_pyarray(py))), Err)
+        })
     }
 
     /// The words of all that was taken out, or asked for and not there.
-    fn _asked<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
-        let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
-        let mut words = Vec::new();
-        self.lock(py).each_asked(&mut |row| words.extend_from_slice(&row[..width]));
-        words.into_pyarray(py)
+    fn _asked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        caught(|| {
+            let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
+            let mut words = Vec::new();
+            self.lock(py)?.each_asked(&mut |row| extend(&mut words, &row[..width]));
+            Ok(words.into_pyarray(py))
+        })
     }
 }

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import click
+
+from neardup.adapters.cli import QUARANTINED, REFUSED, visible
+
+if TYPE_CHECKING:
+    from neardup.index import Index
+    from neardup.schemes import Scheme
 
 
 @click.group("index")
@@ -49,11 +57,16 @@ def build(
 
         recipe = scheme_of(scheme) if bits is None else scheme_of(scheme, bits=bits)
         wide = index_radius(recipe) if radius is None else radius
-        return _fill(Index(recipe.bits, wide, digest=recipe.digest), index, data, recipe)
-    ids, prints = read(data, bits)
-    built = Index(prints.bits, 3 if radius is None else radius, digest=prints.digest)
-    built.add(ids, prints)
-    return _save(built, index)
+        built = Index(recipe.bits, wide, digest=recipe.digest)
+        code = _fill(built, data, recipe)
+    else:
+        ids, prints = read(data, bits)
+        built = Index(prints.bits, 3 if radius is None else radius, digest=prints.digest)
+        built.add(ids, prints)
+        code = 0
+    built.save(index, overwrite=overwrite)
+    _tell(built, index)
+    return code
 
 
 @command.command()
@@ -64,56 +77,73 @@ def build(
 def add(index: str, data: str, scheme: str | None, update: bool) -> int:
     """Add the fingerprints of a file, or with --scheme documents, to INDEX.
 
-    Documents take the place of those with the same ids.
+    Documents take the place of those with the same ids. Waits for another process that changes INDEX.
     """
-    from neardup.index import Index
     from neardup.sources.fingerprint_files import read
 
-    opened = Index.load(index)
-    if scheme is not None:
-        from neardup.schemes import scheme as scheme_of
+    with _edited(index) as opened:
+        if scheme is not None:
+            from neardup.schemes import scheme as scheme_of
 
-        return _fill(opened, index, data, scheme_of(scheme))
-    ids, prints = read(data, opened.bits)
-    (opened.update if update else opened.add)(ids, prints)
-    return _save(opened, index)
+            code = _fill(opened, data, scheme_of(scheme))
+        else:
+            ids, prints = read(data, opened.bits)
+            (opened.update if update else opened.add)(ids, prints)
+            code = 0
+    _tell(opened, index)
+    return code
 
 
-def _fill(opened: Any, index: str, data: str, scheme: Any) -> int:
-    from neardup.adapters.cli import QUARANTINED, visible
+@contextmanager
+def _edited(index: str) -> Iterator[Index]:
+    """INDEX, to be changed by nobody else; it is saved when the block ends."""
+    from neardup.errors import LimitReached
+    from neardup.index import Index
+
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(Index.edit(index, wait=False))
+        except LimitReached:
+            click.echo(f"neardup: another process changes {visible(index)}; waiting for it", err=True)
+            opened = stack.enter_context(Index.edit(index))
+        yield opened
+
+
+def _fill(opened: Index, data: str, scheme: Scheme) -> int:
+    """Fingerprint documents into an index; the exit code."""
+    from neardup.errors import RefusedInput
     from neardup.search import fill
 
     source = fill(opened, [data], scheme)
-    _save(opened, index)
     for bad in source.refused:
         click.echo(f"neardup: left out {visible(bad.file)}: {visible(bad.reason)}", err=True)
     if source.bad:
         click.echo(f"neardup: {source.bad:,} of {source.records:,} records are bad; left out", err=True)
-    return QUARANTINED if source.bad or source.refused else 0
+    if not source.documents and (source.bad or source.refused):
+        raise RefusedInput(f"no document came from {data!r}; nothing was written")
+    return REFUSED if source.refused else QUARANTINED if source.bad else 0
 
 
-def _save(opened: Any, index: str) -> int:
-    opened.save(index)
-    click.echo(f"{len(opened):,} fingerprints in {index}", err=True)
-    return 0
+def _tell(opened: Index, index: str) -> None:
+    click.echo(f"{len(opened):,} fingerprints in {visible(index)}", err=True)
 
 
 @command.command()
 @click.argument("index")
 @click.argument("ids", nargs=-1, required=True)
 def remove(index: str, ids: tuple[str, ...]) -> None:
-    """Remove IDS from INDEX; `-` reads them from standard input, one a line."""
+    """Remove IDS from INDEX; `-` reads them from standard input, one per line.
+
+    Waits for another process that changes INDEX.
+    """
     import sys
 
-    from neardup.index import Index
-
     names = [line.rstrip("\n") for line in sys.stdin] if ids == ("-",) else list(ids)
-    opened = Index.load(index)
-    gone = opened.remove(names)
-    if not gone and all(name.lstrip("-").isdecimal() for name in names):
-        gone = opened.remove([int(name) for name in names])
-    opened.save(index)
-    click.echo(f"{gone:,} removed, {len(opened):,} fingerprints left in {index}", err=True)
+    with _edited(index) as opened:
+        gone = opened.remove(names)
+        if not gone and all(name.lstrip("-").isdecimal() for name in names):
+            gone = opened.remove([int(name) for name in names])
+    click.echo(f"{gone:,} removed, {len(opened):,} fingerprints left in {visible(index)}", err=True)
 
 
 @command.command()
@@ -124,7 +154,6 @@ def remove(index: str, ids: tuple[str, ...]) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines.")
 def search(index: str, fingerprints: str, radius: int | None, nearest: int | None, as_json: bool) -> None:
     """Print what INDEX holds within the radius of each fingerprint: query, id, distance."""
-    from neardup.adapters.cli import visible
     from neardup.index import Index
     from neardup.sources.fingerprint_files import read
 
