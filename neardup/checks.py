@@ -50,6 +50,13 @@ def check_text(name: str, value: object) -> str:
     return value
 
 
+def check_flag(name: str, value: object) -> bool:
+    """*value* if it is True or False."""
+    if not isinstance(value, bool):
+        raise InvalidType(f"{name} must be True or False, not {shown(value)}")
+    return value
+
+
 def check_threads(threads: int | None) -> int | None:
     """*threads* if there can be so many; None asks for as many as the machine has."""
     return None if threads is None else whole("threads", threads, 1, MAX_THREADS)

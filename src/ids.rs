@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
 use crate::column::Column;
-use crate::memory::{extend, had, push, reserve, room_for};
+use crate::memory::{append, copied, more_keys, more_room, push, room_for};
 
 pub enum Ids {
     /// Entry `i` is called `i`, for this many entries.
@@ -25,9 +25,7 @@ pub enum Id<'a> {
 
 fn owned<T: crate::column::Number>(column: &mut Column<T>) -> &mut Vec<T> {
     if let Column::Mapped { .. } = column {
-        let mut own = Vec::new();
-        extend(&mut own, column.slice());
-        *column = Column::Owned(own);
+        *column = Column::Owned(copied(column.slice()));
     }
     match column {
         Column::Owned(values) => values,
@@ -82,8 +80,8 @@ impl Ids {
             (Ids::Numbers(numbers), Id::Number(number)) => push(owned(numbers), number),
             (Ids::Texts { bytes, ends }, Id::Text(text)) => {
                 let (bytes, ends) = (owned(bytes), owned(ends));
-                reserve(ends, 1);
-                extend(bytes, text);
+                more_room(ends, 1);
+                append(bytes, text);
                 ends.push(bytes.len() as u64);
             }
             _ => return false,
@@ -157,8 +155,8 @@ impl Lookup {
     /// Take in the entries that are new in `ids`.
     pub fn extend(&mut self, ids: &Ids) {
         let new = ids.len().saturating_sub(self.before.len());
-        reserve(&mut self.before, new);
-        had(self.last.try_reserve(new));
+        more_room(&mut self.before, new);
+        more_keys(&mut self.last, new);
         for entry in self.before.len()..ids.len() {
             let hash = self.hash(ids.get(entry as u32));
             let before = self.last.insert(hash, entry as u32).unwrap_or(NONE);

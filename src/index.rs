@@ -12,7 +12,7 @@ use std::ops::Range;
 use crate::column::{Column, prefetch};
 use crate::distance::{Planes, distance, pairs_between, row};
 use crate::keys::Key;
-use crate::memory::{extend, filled, gathered, push, reserve, room_for};
+use crate::memory::{copied, filled, gathered, more_room, push, room_for, zeros};
 use crate::parallel::{Cancel, Cancelled, each, share};
 use crate::plan::{Probe, Sample, all_bits, probes};
 use crate::sorting::{Sorted, Way, by_key, needed};
@@ -86,7 +86,7 @@ const MOST_FOUND: usize = 1 << 18;
 #[inline(always)]
 fn ready(found: &mut Vec<[u32; 2]>, queries: usize, columns: usize) {
     if queries * columns > 1 << 16 {
-        reserve(found, queries * columns);
+        more_room(found, queries * columns);
     }
 }
 
@@ -430,7 +430,7 @@ impl<const W: usize> Store<W> {
         let mut store = Store::new(bits, radius);
         store.entries = segment.len() as u32;
         store.live_first = store.entries;
-        store.dead = filled(segment.len().div_ceil(64), 0);
+        store.dead = zeros(segment.len().div_ceil(64));
         if segment.len() > 0 {
             store.segments.push(segment);
         }
@@ -467,8 +467,8 @@ impl<const W: usize> Store<W> {
             self.freeze(4, rows, threads);
             return;
         }
-        self.live.iter_mut().for_each(|plane| reserve(plane, rows.len()));
-        reserve(&mut self.dead, rows.len() / 64 + 1);
+        self.live.iter_mut().for_each(|plane| more_room(plane, rows.len()));
+        more_room(&mut self.dead, rows.len() / 64 + 1);
         for row in rows {
             self.push(row);
         }
@@ -510,8 +510,8 @@ impl<const W: usize> Store<W> {
         let (start, end) = (self.entries, self.entries + new.len() as u32);
         let marks = (end as usize).div_ceil(64);
         let more = marks.saturating_sub(self.dead.len());
-        reserve(&mut self.dead, more);
-        reserve(&mut self.segments, 1);
+        more_room(&mut self.dead, more);
+        more_room(&mut self.segments, 1);
         let built = if merged == new.len() {
             Segment::build(Cow::Borrowed(new), start, None, shape, 0, || ())
         } else {
@@ -557,7 +557,7 @@ impl<const W: usize> Store<W> {
         let mut counted = room_for(segment.len());
         counted.extend(0..count);
         let old = std::mem::replace(&mut segment.entries, Column::Owned(counted));
-        let mut new = filled(segment.len(), 0);
+        let mut new = zeros(segment.len());
         for (place, &entry) in (0..count).zip(old.slice()) {
             new[entry as usize] = place;
         }
@@ -566,9 +566,7 @@ impl<const W: usize> Store<W> {
             entries.extend(table.entries.slice().iter().map(|&entry| new[entry as usize]));
             table.entries = Column::Owned(entries);
         }
-        let mut before = Vec::new();
-        extend(&mut before, old.slice());
-        Some(before)
+        Some(copied(old.slice()))
     }
 
     /// The first entry of the bucket that a fingerprint has in the first table, if entries were renumbered.
@@ -789,7 +787,7 @@ fn by_query(parts: &[Vec<Hit>], queries: usize, threads: usize) -> Vec<Hit> {
     };
     // Counts stand two places on: places are then counted up where the ends of the queries will stand.
     let starts: Vec<Vec<usize>> = each(runs.clone(), |run| {
-        let mut starts = filled(run.len() + 2, 0);
+        let mut starts = zeros(run.len() + 2);
         of(&run).for_each(|hit| starts[hit.query as usize - run.start + 2] += 1);
         for query in 0..run.len() {
             starts[query + 2] += starts[query + 1];

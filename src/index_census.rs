@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::memory::{filled, had};
+use crate::memory::{more_keys, zeros};
 use crate::mix::finish;
 
 pub struct Census<const W: usize> {
@@ -47,7 +47,7 @@ impl<const W: usize> Census<W> {
         for block in &mut self.blocks {
             if self.entries > block.cells.len() * MOST_PER_CELL {
                 block.cells = Vec::new(); // given back before more is asked for
-                block.cells = filled((4 * self.entries / MOST_PER_CELL).next_power_of_two(), 0);
+                block.cells = zeros((4 * self.entries / MOST_PER_CELL).next_power_of_two());
                 block.most = 0;
                 block.keys.clear();
                 all(&mut |row| block.add(row, self.limit / 2));
@@ -99,7 +99,7 @@ impl<const W: usize> Block<W> {
         if self.cells[cell] > half
             && let Some(keys) = self.keys.get_mut(&(cell as u32))
         {
-            had(keys.try_reserve(1));
+            more_keys(keys, 1);
             *keys.entry(key).or_default() += 1;
         }
     }
@@ -126,9 +126,9 @@ impl<const W: usize> Block<W> {
                 let key = self.key(row);
                 let cell = self.cell(&key);
                 if self.cells[cell] > half {
-                    had(self.keys.try_reserve(1));
+                    more_keys(&mut self.keys, 1);
                     let keys = self.keys.entry(cell as u32).or_default();
-                    had(keys.try_reserve(1));
+                    more_keys(keys, 1);
                     *keys.entry(key).or_default() += 1;
                 }
             });

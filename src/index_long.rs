@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::index_names::Names;
 use crate::index_stream::{Stream, tell};
-use crate::memory::{extend, had, push, reserve};
+use crate::memory::{append, more_keys, more_room, push};
 use crate::mix::finish;
 
 pub struct Long {
@@ -103,10 +103,10 @@ impl Stream for Long {
             return false;
         }
         let keys = self.keys(id, value);
-        reserve(&mut self.values, value.len());
-        had(self.buckets.try_reserve(keys.len()));
+        more_room(&mut self.values, value.len());
+        more_keys(&mut self.buckets, keys.len());
         for key in &keys {
-            reserve(self.buckets.entry(*key).or_default(), 1);
+            more_room(self.buckets.entry(*key).or_default(), 1);
         }
         self.names.push(id);
         // From here on there is room for everything, unless two keys are one: that is seen by the vector.
@@ -154,7 +154,7 @@ impl Stream for Long {
             let Some(bucket) = self.buckets.get(&hash(number, words_of(value, block))) else {
                 continue;
             };
-            extend(&mut entries, bucket);
+            append(&mut entries, bucket);
             if bucket.len() > self.limit as usize {
                 let shares = |entry: &&u32| words_of(self.value(**entry), block).eq(words_of(value, block));
                 let count = bucket.iter().filter(shares).count() as u32;

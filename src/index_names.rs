@@ -1,7 +1,7 @@
 //! Names: short texts by number. One of up to 15 bytes lies in its slot, so that it is read at once.
 
 use crate::column::prefetch;
-use crate::memory::{extend, reserve, room_for};
+use crate::memory::{append, more_room, room_for};
 
 #[derive(Default)]
 pub struct Names {
@@ -19,7 +19,7 @@ impl Names {
     }
 
     pub fn push(&mut self, name: &[u8]) {
-        reserve(&mut self.slots, 1);
+        more_room(&mut self.slots, 1);
         let mut slot = [0; SLOT];
         if name.len() < SLOT {
             slot[0] = name.len() as u8;
@@ -28,7 +28,7 @@ impl Names {
             slot[0] = LONG;
             slot[1..8].copy_from_slice(&(self.long.len() as u64).to_le_bytes()[..7]);
             slot[8..].copy_from_slice(&(name.len() as u64).to_le_bytes());
-            extend(&mut self.long, name);
+            append(&mut self.long, name);
         }
         self.slots.push(slot);
     }

@@ -10,7 +10,7 @@ use crate::index::Store;
 use crate::index_census::Census;
 use crate::index_long::Long;
 use crate::index_names::Names;
-use crate::memory::{gathered, give_back, push, reserve, room_for};
+use crate::memory::{gathered, give_back, more_room, push, room_for};
 use crate::parallel::thread_count;
 
 /// A stream index of some width. Values have as many words as it.
@@ -163,7 +163,7 @@ impl<const W: usize> Stream for Entries<W> {
         if self.names.len() + self.waiting.len() >= u32::MAX as usize - 1 {
             return false;
         }
-        reserve(&mut self.waiting, 1);
+        more_room(&mut self.waiting, 1);
         self.waiting_names.push(id);
         self.waiting.push(row(value));
         true

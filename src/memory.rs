@@ -4,28 +4,28 @@
 //! a small table of pages. A large page (2 MB instead of 4 kB) takes one fault and one entry for
 //! what would be 512. Linux gives them to those who ask; elsewhere memory stays as it is.
 //!
-//! What grows with the input asks for its memory here. Where there is none, the work is unwound with
-//! `OutOfMemory`, which the bindings turn into Python's MemoryError; the allocator itself would abort.
+//! What grows with the input is asked for here. Where the system has no more to give, the work
+//! unwinds with `NoRoom` to the border, which raises MemoryError; the standard library would end the process.
 
-use std::collections::TryReserveError;
+use std::alloc::{Layout, alloc_zeroed};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-/// What the work is unwound with when there is no memory for it.
-pub struct OutOfMemory;
+/// What unwinds where memory ends.
+pub struct NoRoom;
 
-/// Go on if there was memory, else unwind; without the message of a panic.
-#[inline(always)]
-pub fn had(memory: Result<(), TryReserveError>) {
-    if memory.is_err() {
-        resume_unwind(Box::new(OutOfMemory));
-    }
+/// End the work that needs more memory than there is. No panic is reported: it is no fault of the code.
+#[cold]
+pub fn no_room() -> ! {
+    std::panic::resume_unwind(Box::new(NoRoom))
 }
 
-/// What *work* returns; nothing if there was no memory for it.
+/// What *work* returns; nothing where memory ended.
 pub fn attempt<T>(work: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(done) => Some(done),
-        Err(thrown) if thrown.is::<OutOfMemory>() => None,
+        Err(thrown) if thrown.is::<NoRoom>() => None,
         Err(thrown) => resume_unwind(thrown),
     }
 }
@@ -33,43 +33,93 @@ pub fn attempt<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// An empty vector with room for so many values.
 pub fn room_for<T>(count: usize) -> Vec<T> {
     let mut room = Vec::new();
-    had(room.try_reserve_exact(count));
+    if room.try_reserve_exact(count).is_err() {
+        no_room();
+    }
     in_large_pages(&mut room);
     room
 }
 
-/// Make room for so many more values, and then some.
-#[inline]
-pub fn reserve<T>(values: &mut Vec<T>, more: usize) {
-    had(values.try_reserve(more));
+/// Make room for so many values more.
+pub fn more_room<T>(values: &mut Vec<T>, count: usize) {
+    if values.try_reserve(count).is_err() {
+        no_room();
+    }
 }
 
-/// Append a value.
+/// The same of a map.
+pub fn more_keys<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>, count: usize) {
+    if map.try_reserve(count).is_err() {
+        no_room();
+    }
+}
+
+/// `Vec::push`, for vectors that grow with the input.
 #[inline(always)]
 pub fn push<T>(values: &mut Vec<T>, value: T) {
     if values.len() == values.capacity() {
-        reserve(values, 1);
+        more_room(values, 1);
     }
     values.push(value);
 }
 
-/// Append many values.
-pub fn extend<T: Copy>(values: &mut Vec<T>, more: &[T]) {
-    reserve(values, more.len());
+/// `Vec::extend_from_slice`, for vectors that grow with the input.
+pub fn append<T: Copy>(values: &mut Vec<T>, more: &[T]) {
+    more_room(values, more.len());
     values.extend_from_slice(more);
 }
 
-/// So many equal values.
-pub fn filled<T: Clone>(count: usize, value: T) -> Vec<T> {
-    let mut values = room_for(count);
-    values.resize(count, value);
-    values
+/// A copy of *values*.
+pub fn copied<T: Copy>(values: &[T]) -> Vec<T> {
+    let mut copy = room_for(values.len());
+    copy.extend_from_slice(values);
+    copy
 }
 
-/// The values of an iterator that knows how many it has.
+/// All that *values* give, which are as many as they say.
 pub fn gathered<T>(values: impl ExactSizeIterator<Item = T>) -> Vec<T> {
     let mut all = room_for(values.len());
     all.extend(values);
+    all
+}
+
+/// So many times *value*.
+pub fn filled<T: Copy>(count: usize, value: T) -> Vec<T> {
+    let mut all = room_for(count);
+    all.resize(count, value);
+    all
+}
+
+/// Numbers, of which zero is all zero bits.
+///
+/// # Safety
+/// Bytes that are all zero must be a value of the type.
+pub unsafe trait Number: Copy {}
+// SAFETY: zero bits are the number zero.
+unsafe impl Number for u16 {}
+// SAFETY: as above.
+unsafe impl Number for u32 {}
+// SAFETY: as above.
+unsafe impl Number for u64 {}
+// SAFETY: as above.
+unsafe impl Number for usize {}
+// SAFETY: each of them is a number.
+unsafe impl<const N: usize, T: Number> Number for [T; N] {}
+
+/// So many zeros. The system gives pages that are zero, so that none is touched before it is used.
+pub fn zeros<T: Number>(count: usize) -> Vec<T> {
+    let Ok(layout) = Layout::array::<T>(count) else { no_room() };
+    if layout.size() == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the layout has a size.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        no_room();
+    }
+    // SAFETY: the memory is that of a vector of so many values, all of which are zero, and nobody else has it.
+    let mut all = unsafe { Vec::from_raw_parts(start.cast::<T>(), count, count) };
+    in_large_pages(&mut all);
     all
 }
 
@@ -102,15 +152,32 @@ pub fn give_back() {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::catch_unwind;
 
     #[test]
-    fn what_no_machine_has_is_not_given() {
-        assert!(attempt(|| room_for::<u64>(usize::MAX / 16)).is_none());
-        assert!(attempt(|| filled(usize::MAX / 16, 0u64)).is_none());
-        let mut values = vec![1, 2];
-        assert!(attempt(|| reserve::<u64>(&mut values, usize::MAX / 16)).is_none());
-        push(&mut values, 3);
-        extend(&mut values, &[4]);
-        assert_eq!((values, attempt(|| gathered(0..3))), (vec![1, 2, 3, 4], Some(vec![0, 1, 2])));
+    fn zeros_are_zero_and_can_grow() {
+        let mut some: Vec<u32> = zeros(5);
+        push(&mut some, 7);
+        append(&mut some, &[8, 9]);
+        assert_eq!(some, [0, 0, 0, 0, 0, 7, 8, 9]);
+        assert_eq!(zeros::<[u64; 2]>(2), [[0; 2]; 2]);
+        assert!(zeros::<u64>(0).is_empty());
+        assert_eq!(
+            (filled(2, 'a'), copied(&[1, 2]), gathered([3, 4].iter())),
+            (vec!['a'; 2], vec![1, 2], vec![&3, &4])
+        );
+    }
+
+    #[test]
+    fn more_than_there_is_unwinds_as_no_room() {
+        let asked: [fn(); 4] = [
+            || drop(room_for::<u64>(usize::MAX / 16)),
+            || drop(zeros::<u64>(usize::MAX / 16)),
+            || drop(filled(usize::MAX, 0u64)),
+            || more_room(&mut vec![1u64], usize::MAX / 16),
+        ];
+        for ask in asked {
+            assert!(catch_unwind(ask).is_err_and(|why| why.is::<NoRoom>()));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::keys::{BATCH, Key};
-use crate::memory::{filled, room_for};
+use crate::memory::{filled, in_large_pages, room_for, zeros};
 use crate::parallel::each;
 
 /// Rows in the order of their keys.
@@ -108,7 +108,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
         let mut places = piece.bounds.clone();
         let mut keys = [0; BATCH];
         // Write-combining, as in the join: a row waits at its place in the target, modulo the line.
-        let mut lines = vec![MaybeUninit::new(Moved { row: [0; W], number: 0, key: 0 }); parts * LINE];
+        let mut lines = filled(parts * LINE, MaybeUninit::new(Moved { row: [0; W], number: 0, key: 0 }));
         let mut number = start as u32;
         for rows in rows.chunks(BATCH) {
             key.extract(rows, &mut keys);
@@ -139,7 +139,8 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
     });
     // SAFETY: each chunk's rows went to places of their own, as many as it has: that was asserted.
     let moved = unsafe { &*(&raw const *moved as *const [Moved<W>]) };
-    let mut bounds = filled((1usize << key.width) + 1, 0);
+    let mut bounds = zeros((1usize << key.width) + 1);
+    in_large_pages(&mut bounds);
     let mut planes: Vec<_> = (0..W).map(|_| room(rows.len())).collect();
     let mut order = room(rows.len());
     let targets = targets(&mut bounds, &mut planes, &mut order, &pieces, parts, low, threads);

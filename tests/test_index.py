@@ -55,6 +55,20 @@ def test_a_removed_id_is_not_found_and_an_updated_one_moves():
     assert (index.search_one(0), index.search_one(7), len(index)) == ([], [(2, 0)], 1)
 
 
+def test_an_update_that_is_refused_removes_nothing():
+    index = nd.Index(radius=1)
+    index.add(["a", "b"], words(1, 2))
+    with pytest.raises(InvalidType):
+        index.update([1], words(3))
+    index.update(["a", "a", "c"], nd.Fingerprints.of([7, None, None]))
+    assert sorted(zip(index.items()[0], index.items()[1].words[:, 0].tolist(), strict=True)) == [
+        ("a", 7),
+        ("b", 2),
+    ]
+    index.update(["b"], nd.Fingerprints.of([None]))
+    assert index.items()[0] == ["a"]
+
+
 def test_one_value_of_an_id_can_be_removed():
     index = nd.Index(radius=0)
     index.add_one("a", 5)
@@ -262,6 +276,8 @@ def test_another_scheme_or_width_is_refused():
         (lambda index: index.search([1]), InvalidType),
         (lambda index: index.nearest(words(1), n=-1), InvalidValue),
         (lambda index: index.nearest(words(1), n="two"), InvalidType),
+        (lambda index: nd.Index.load("none", map=1), InvalidType),
+        (lambda index: index.save("none", overwrite="no"), InvalidType),
         (lambda index: nd.Index(bits=0), InvalidValue),
         (lambda index: nd.Index(bits=65_537), InvalidValue),
         (lambda index: nd.Index(radius=-1), InvalidValue),

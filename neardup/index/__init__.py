@@ -18,7 +18,7 @@ import numpy.typing as npt
 from neardup import _native
 from neardup._native import SimhashValue as SimhashValue
 from neardup._native import StreamIndex as StreamIndex
-from neardup.checks import check_threads, whole
+from neardup.checks import check_flag, check_threads, whole
 from neardup.errors import ChangedFile, InvalidType, InvalidValue, SchemeMismatch, shown
 from neardup.files import atomic_file, check_free, check_path, locked
 from neardup.fingerprints import Fingerprints, check_bits, check_value
@@ -111,18 +111,7 @@ class Index:
 
     def add(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
         """Add one fingerprint for each id."""
-        own = self._comparable(prints)
-        names = _ids(ids)
-        if len(names) != len(own):
-            raise InvalidValue(f"{len(names)} ids for {len(own)} fingerprints; give one id for each")
-        words, valid = arrays(own)
-        if valid is not None:
-            words = np.ascontiguousarray(words[valid])
-            names = names[valid] if isinstance(names, np.ndarray) else _kept(names, valid)
-        if isinstance(names, np.ndarray):
-            names = unshared(names)
-        self._index.add(names, words, check_threads(threads))
-        self.digest = self.digest or own.digest
+        self._add(ids, prints, threads, replace=False)
 
     def add_one(self, id: Id, value: int) -> None:
         """Add one fingerprint, given as an integer."""
@@ -134,13 +123,25 @@ class Index:
             raise
 
     def update(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
-        """Give each id this fingerprint in place of those it had. A reader may see it between."""
-        names = _ids(ids)
+        """Give each id this fingerprint in place of those it had, at once."""
+        self._add(ids, prints, threads, replace=True)
+
+    def _add(self, ids: Iterable[Id], prints: Prints, threads: int | None, *, replace: bool) -> None:
         own = self._comparable(prints)
+        names = every = _ids(ids)
         if len(names) != len(own):
             raise InvalidValue(f"{len(names)} ids for {len(own)} fingerprints; give one id for each")
-        self._index.remove(names)
-        self.add(names, own, threads=threads)
+        words, valid = arrays(own)
+        if valid is not None:
+            words = np.ascontiguousarray(words[valid])
+            names = names[valid] if isinstance(names, np.ndarray) else _kept(names, valid)
+        names = unshared(names) if isinstance(names, np.ndarray) else names
+        if replace:
+            every = unshared(every) if isinstance(every, np.ndarray) else every
+            self._index.add(names, words, check_threads(threads), every)
+        else:
+            self._index.add(names, words, check_threads(threads))
+        self.digest = self.digest or own.digest
 
     def remove(self, ids: Iterable[Id]) -> int:
         """Remove all fingerprints of these ids; how many there were. Unknown ids count as none."""
@@ -192,7 +193,7 @@ class Index:
         replaced by the file, and what it points to stays.
         """
         name = check_path(path)
-        check_free(name, overwrite=overwrite)
+        check_free(name, overwrite=check_flag("overwrite", overwrite))
         with locked(name) as there:
             self._replace(name, there, overwrite)
 
@@ -207,7 +208,7 @@ class Index:
         *map* False the file is read into memory, and what happens to it after that does not matter.
         """
         name = check_path(path)
-        return cls._of(*_native.HammingIndex.load(name, bool(map)), path=name)
+        return cls._of(*_native.HammingIndex.load(name, check_flag("map", map)), path=name)
 
     @classmethod
     @contextmanager
@@ -221,7 +222,7 @@ class Index:
                 index.add(ids, prints)
         """
         name = check_path(path)
-        with locked(name, wait=wait) as there:
+        with locked(name, wait=check_flag("wait", wait)) as there:
             index = cls.load(name)
             yield index
             index._replace(name, there)

@@ -12,7 +12,7 @@ use super::{InvalidValue, LimitReached};
 use crate::cluster::{self, Stars};
 use crate::index_file::MOST_WORDS;
 use crate::join::{Job, Stop, cross_join, self_join};
-use crate::memory::{reserve, room_for};
+use crate::memory::room_for;
 use crate::parallel::{Cancel, thread_count};
 use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
 use crate::resolve::{Pair, Values, numbered, sort_pairs};
@@ -106,7 +106,6 @@ pub fn rows_of<const W: usize>(
     if width == W && numbers.is_none() {
         return None;
     }
-    reserve(wide, numbers.as_ref().map_or(words.len() / width, Vec::len));
     match &numbers {
         None => wide.extend(words.chunks_exact(width).map(padded)),
         Some(numbers) => {

@@ -20,7 +20,7 @@ use super::{ChangedFile, DamagedFile, InvalidType, LimitReached};
 use crate::ids::{Id, Ids, Lookup};
 use crate::index::{Hit, Store};
 use crate::index_file::{self, About, MOST_WORDS, Stamp};
-use crate::memory::{attempt, extend, gathered, push, reserve, room_for};
+use crate::memory::{append, attempt, gathered, more_room, push, room_for};
 use crate::parallel::{Cancel, thread_count};
 use crate::resolve::{Pair, Rows, Values};
 
@@ -131,10 +131,25 @@ impl Inner {
         }
     }
 
-    fn lookup(&mut self) -> &Lookup {
-        let lookup = self.lookup.get_or_insert_with(|| Lookup::of(&Ids::Counted(0)));
-        lookup.extend(&self.ids);
-        lookup
+    /// All entries that these ids have.
+    fn entries_of(&mut self, list: &[Id<'_>]) -> Vec<u32> {
+        let mut entries = Vec::new();
+        if !list.is_empty() {
+            let lookup = self.lookup.get_or_insert_with(|| Lookup::of(&Ids::Counted(0)));
+            lookup.extend(&self.ids);
+            list.iter().for_each(|id| append(&mut entries, &lookup.entries(&self.ids, *id)));
+        }
+        entries
+    }
+
+    /// Remove entries; how many were there.
+    fn remove(&mut self, entries: &[u32]) -> usize {
+        self.change(|inner| {
+            let remove = |&&entry: &&u32| with_store!(&mut inner.store, W, store => store.remove(entry));
+            let gone = entries.iter().filter(remove).count();
+            inner.tidy(thread_count(None));
+            gone
+        })
     }
 
     /// Drop removed entries for good when they are many.
@@ -177,7 +192,9 @@ impl From<Refusal> for PyErr {
         match refusal {
             Refusal::Mixed => InvalidType::new_err("the ids of an index are all integers or all str; use one kind"),
             Refusal::Full => LimitReached::new_err("an index holds at most 4294967294 fingerprints"),
-            Refusal::Memory => PyMemoryError::new_err("not enough memory for these fingerprints; the index is as it was"),
+            Refusal::Memory => {
+                PyMemoryError::new_err("not enough memory for these fingerprints; the index is as it was")
+            }
             Refusal::Torn => PyRuntimeError::new_err("an error left the index half changed; load it or build it again"),
         }
     }
@@ -272,7 +289,9 @@ impl HammingIndex {
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
         match (self.bits % 64, words.last()) {
-            (own @ 1.., Some(last)) if last >> own != 0 => Err(PyOverflowError::new_err("bits above those of the index")),
+            (own @ 1.., Some(last)) if last >> own != 0 => {
+                Err(PyOverflowError::new_err("bits above those of the index"))
+            }
             _ => Ok(words),
         }
     }
@@ -358,36 +377,47 @@ impl HammingIndex {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let inner = self.read(py)?;
-        Ok(with_store!(&inner.store, W, store => store.len()))
+        caught(|| {
+            let inner = self.read(py)?;
+            Ok(with_store!(&inner.store, W, store => store.len()))
+        })
     }
 
     /// Bytes of the store and the ids.
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
-        let inner = self.read(py)?;
-        Ok(with_store!(&inner.store, W, store => store.bytes()) + inner.ids.bytes())
+        caught(|| {
+            let inner = self.read(py)?;
+            Ok(with_store!(&inner.store, W, store => store.bytes()) + inner.ids.bytes())
+        })
     }
 
     /// Of each segment its rows, and its tables as (bits of the key, radius).
     fn segments(&self, py: Python<'_>) -> PyResult<Vec<(usize, Vec<(u32, u32)>)>> {
-        let inner = self.read(py)?;
-        Ok(with_store!(&inner.store, W, store => store
-            .segments
-            .iter()
-            .map(|segment| {
-                (segment.len(), segment.tables.iter().map(|table| (table.key.width, table.radius)).collect())
-            })
-            .collect()))
+        caught(|| {
+            let inner = self.read(py)?;
+            Ok(with_store!(&inner.store, W, store => store
+                .segments
+                .iter()
+                .map(|segment| {
+                    (segment.len(), segment.tables.iter().map(|table| (table.key.width, table.radius)).collect())
+                })
+                .collect()))
+        })
     }
 
+    /// Add one fingerprint for each id, in place of all that *replaced* have.
+    #[pyo3(signature = (ids, words, threads, replaced=None))]
     fn add(
         &self,
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
         words: PyReadonlyArray2<'_, u64>,
         threads: Option<usize>,
+        replaced: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         self.sound(|| {
+            let replaced = replaced.map(Named::of).transpose()?;
+            let replaced = replaced.as_ref().map(Named::list).transpose()?.unwrap_or_default();
             let named = Named::of(ids)?;
             let numbers = match &named {
                 Named::Numbers(numbers) => Some(numbers.as_slice()?),
@@ -411,7 +441,12 @@ impl HammingIndex {
                         store.add(rows, threads);
                     });
                 };
-                Ok(self.write().and_then(|mut inner| inner.add(count, numbers.is_none(), name, put)))
+                Ok(self.write().and_then(|mut inner| {
+                    let gone = inner.entries_of(&replaced);
+                    inner.add(count, numbers.is_none(), name, put)?;
+                    inner.remove(&gone);
+                    Ok(())
+                }))
             })?;
             Ok(added?)
         })
@@ -471,17 +506,8 @@ impl HammingIndex {
             let list = named.list()?;
             let gone = answered(py, true, |_| {
                 Ok(self.write().map(|mut inner| {
-                    inner.lookup(); // before anything is changed: it may lack memory
-                    let mut found = Vec::new();
-                    if let Inner { ids, lookup: Some(lookup), .. } = &*inner {
-                        list.iter().for_each(|id| extend(&mut found, &lookup.entries(ids, *id)));
-                    }
-                    inner.change(|inner| {
-                        let remove = |&entry: &u32| with_store!(&mut inner.store, W, store => store.remove(entry));
-                        let gone = found.iter().map(remove).filter(|&gone| gone).count();
-                        inner.tidy(thread_count(None));
-                        gone
-                    })
+                    let gone = inner.entries_of(&list);
+                    inner.remove(&gone)
                 }))
             })?;
             Ok(gone?)
@@ -502,16 +528,10 @@ impl HammingIndex {
             };
             let gone = py.detach(|| {
                 self.write().map(|mut inner| {
-                    let hits =
-                        with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), 0));
-                    inner.change(|inner| {
-                        let Inner { store, ids, .. } = &mut *inner;
-                        let own = hits.iter().filter(|hit| ids.get(hit.entry) == id);
-                        let remove = |hit: &&Hit| with_store!(&mut *store, W, store => store.remove(hit.entry));
-                        let gone = own.filter(remove).count();
-                        inner.tidy(thread_count(None));
-                        gone
-                    })
+                    let hits = with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), 0));
+                    let own = hits.iter().map(|hit| hit.entry).filter(|&entry| inner.ids.get(entry) == id);
+                    let gone: Vec<u32> = own.collect();
+                    inner.remove(&gone)
                 })
             });
             Ok(gone?)
@@ -574,7 +594,7 @@ impl HammingIndex {
                     hits.iter_mut().for_each(|hit| hit.query = query as u32);
                     inner.order(&mut hits);
                     hits.truncate(count);
-                    extend(found, &hits);
+                    append(found, &hits);
                 });
                 cancel.check().map_err(|_| Failure::Stopped)?;
                 let mut hits = room_for(workers.iter().map(Vec::len).sum());
@@ -775,8 +795,10 @@ fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
 /// The stamp of an index file: two files that have the same are the same. None if it is none.
 #[pyfunction]
 fn index_stamp(path: PathBuf) -> PyResult<Option<Stamp>> {
-    let read = File::open(&path).and_then(|mut file| index_file::stamp(&mut file));
-    read.map_err(|error| Refused::Io(error).told(&path))
+    caught(|| {
+        let read = File::open(&path).and_then(|mut file| index_file::stamp(&mut file));
+        read.map_err(|error| Refused::Io(error).told(&path))
+    })
 }
 
 /// A join whose pairs come in batches: rows ask a store of the distinct values, in order.
@@ -902,7 +924,7 @@ impl PairStream {
                 self.hits_at += 1;
                 let rows = self.held.of(hit.entry);
                 let rows = if self.own { &rows[rows.partition_point(|&row| row <= left)..] } else { rows };
-                reserve(&mut pairs, rows.len());
+                more_room(&mut pairs, rows.len());
                 pairs.extend(rows.iter().map(|&right| Pair { left, right, distance: hit.distance }));
             }
             pairs[first..].sort_unstable();

@@ -1,4 +1,4 @@
-//! Long work that Ctrl-C can stop.
+//! Long work that Ctrl-C can stop, and panics that end in an error.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,20 +9,25 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use super::LimitReached;
-use crate::memory::OutOfMemory;
+use crate::memory::NoRoom;
 use crate::parallel::Cancel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Do *work*; when it panics, that is an error as any other.
+/// Do *work*; an error where it panics. Every binding goes through here, so that Python never sees PyO3's
+/// PanicException, which `except Exception` lets pass.
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|thrown| Err(fault(&*thrown)))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
-/// What Python is told of work that was unwound.
-fn fault(thrown: &(dyn Any + Send)) -> PyErr {
-    if thrown.is::<OutOfMemory>() {
-        return PyMemoryError::new_err("not enough memory; give the process more, or less input at a time");
+fn no_memory() -> PyErr {
+    PyMemoryError::new_err("not enough memory")
+}
+
+/// What Python is told of a panic.
+fn error_of(panic: &(dyn Any + Send)) -> PyErr {
+    if panic.is::<NoRoom>() {
+        return no_memory();
     }
     PyRuntimeError::new_err("internal error in the native core; please report it")
 }
@@ -41,9 +46,7 @@ pub fn watched<T: Send>(
     work: impl FnOnce(&Cancel) -> T + Send,
 ) -> PyResult<T> {
     let cancel = Cancel::new();
-    let guarded = |cancel: &Cancel| {
-        catch_unwind(AssertUnwindSafe(|| work(cancel))).map_err(|thrown| fault(&*thrown))
-    };
+    let guarded = |cancel: &Cancel| catch_unwind(AssertUnwindSafe(|| work(cancel))).map_err(|panic| error_of(&*panic));
     if !long {
         return py.detach(|| guarded(&cancel));
     }
@@ -71,7 +74,7 @@ pub fn watched<T: Send>(
                 }
             }
             match (worker.join(), raised) {
-                (Err(panic), _) => std::panic::resume_unwind(panic),
+                (Err(panic), _) => Err(error_of(&*panic)),
                 (Ok(_), Some(error)) => Err(error),
                 (Ok(result), None) => result,
             }

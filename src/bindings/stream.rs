@@ -14,7 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use super::interrupt::caught;
 use super::{InvalidValue, LimitReached};
 use crate::index_stream::{Stream, stream};
-use crate::memory::{attempt, extend};
+use crate::memory::{append, attempt};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SimhashValue>()?;
@@ -60,53 +60,66 @@ impl SimhashValue {
 impl SimhashValue {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> SimhashValue {
-        SimhashValue::default()
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<SimhashValue> {
+        caught(|| Ok(SimhashValue::default()))
     }
 
     #[getter]
     fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if let (Some(word), _) = self.word() {
-            return Ok(word.into_pyobject(py)?.into_any());
-        }
-        let value = self.rest().as_ref().and_then(|rest| rest.value.as_ref().map(|value| value.clone_ref(py)));
-        Ok(value.unwrap_or_else(|| py.None()).into_bound(py))
+        caught(|| {
+            if let (Some(word), _) = self.word() {
+                return Ok(word.into_pyobject(py)?.into_any());
+            }
+            let value = self.rest().as_ref().and_then(|rest| rest.value.as_ref().map(|value| value.clone_ref(py)));
+            Ok(value.unwrap_or_else(|| py.None()).into_bound(py))
+        })
     }
 
     #[setter]
-    fn set_value(&self, value: &Bound<'_, PyAny>) {
-        let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
-        let old = if word.is_none() {
-            self.rest().get_or_insert_default().value.replace(value.clone().unbind())
-        } else {
-            self.rest().as_mut().and_then(|rest| rest.value.take())
-        };
-        self.word.store(word.unwrap_or(0), Ordering::Relaxed);
-        self.apart.store(word.is_none(), Ordering::Relaxed);
-        drop(old); // last: it may run Python code that looks at this object
+    fn set_value(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        caught(|| {
+            let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
+            let old = if word.is_none() {
+                self.rest().get_or_insert_default().value.replace(value.clone().unbind())
+            } else {
+                self.rest().as_mut().and_then(|rest| rest.value.take())
+            };
+            self.word.store(word.unwrap_or(0), Ordering::Relaxed);
+            self.apart.store(word.is_none(), Ordering::Relaxed);
+            drop(old); // last: it may run Python code that looks at this object
+            Ok(())
+        })
     }
 
     #[getter]
-    fn f(&self) -> u32 {
-        self.f.load(Ordering::Relaxed)
+    fn f(&self) -> PyResult<u32> {
+        caught(|| Ok(self.f.load(Ordering::Relaxed)))
     }
 
     #[setter]
-    fn set_f(&self, f: u32) {
-        self.f.store(f, Ordering::Relaxed);
+    fn set_f(&self, f: u32) -> PyResult<()> {
+        caught(|| {
+            self.f.store(f, Ordering::Relaxed);
+            Ok(())
+        })
     }
 
     #[getter]
-    fn _options<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        let options = self.rest().as_ref().and_then(|rest| rest.options.as_ref().map(|own| own.clone_ref(py)));
-        options.map(|options| options.into_bound(py))
+    fn _options<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        caught(|| {
+            let options = self.rest().as_ref().and_then(|rest| rest.options.as_ref().map(|own| own.clone_ref(py)));
+            Ok(options.map(|options| options.into_bound(py)))
+        })
     }
 
     #[setter]
     #[allow(non_snake_case)]
-    fn set__options(&self, options: Bound<'_, PyAny>) {
-        let old = self.rest().get_or_insert_default().options.replace(options.unbind());
-        drop(old);
+    fn set__options(&self, options: Bound<'_, PyAny>) -> PyResult<()> {
+        caught(|| {
+            let old = self.rest().get_or_insert_default().options.replace(options.unbind());
+            drop(old);
+            Ok(())
+        })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -245,8 +258,11 @@ impl StreamIndex {
     /// A class made of this one may take what it likes.
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> StreamIndex {
-        StreamIndex { bits: AtomicUsize::new(64), plain: OnceLock::new(), stream: Mutex::new(stream(64, 0, &[], 0)) }
+    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<StreamIndex> {
+        caught(|| {
+            let stream = Mutex::new(stream(64, 0, &[], 0));
+            Ok(StreamIndex { bits: AtomicUsize::new(64), plain: OnceLock::new(), stream })
+        })
     }
 
     /// Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
@@ -329,7 +345,7 @@ impl StreamIndex {
             self.settled(py)?.each(&mut |name, row| {
                 let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
                 failed = failed.take().or(added.err());
-                extend(&mut words, &row[..width]);
+                append(&mut words, &row[..width]);
             });
             failed.map_or(Ok((names, words.into_pyarray(py))), Err)
         })
@@ -340,7 +356,7 @@ impl StreamIndex {
         caught(|| {
             let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
             let mut words = Vec::new();
-            self.lock(py)?.each_asked(&mut |row| extend(&mut words, &row[..width]));
+            self.lock(py)?.each_asked(&mut |row| append(&mut words, &row[..width]));
             Ok(words.into_pyarray(py))
         })
     }
