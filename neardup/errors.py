@@ -35,6 +35,10 @@ class RefusedInput(NeardupError, ValueError):
     """An input file that cannot be read at all."""
 
 
+class ChangedInput(RefusedInput):
+    """An input that did not give the same documents when it was read again."""
+
+
 class LimitReached(NeardupError, RuntimeError):
     """A limit, the disk or a permission stopped the work."""
 

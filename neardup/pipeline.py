@@ -13,7 +13,7 @@ import os
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from neardup import __version__, _native, pictures
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_share, check_text, check_threads, whole
-from neardup.errors import GuardStopped, InvalidType, InvalidValue, RefusedInput, shown
+from neardup.errors import ChangedInput, GuardStopped, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.features.image import WHOLE as WHOLE_PICTURE
 from neardup.features.image import fingerprints_of
 from neardup.files import check_path
@@ -84,7 +84,7 @@ JOIN_RECALL: Final = 0.99
 NEARLY_ALL: Final = 0.99999
 CHECKPOINT_SECONDS: Final = 30.0
 # The layout of checkpoints.
-PARTS: Final = 3
+PARTS: Final = 4
 EXAMPLES: Final = 5
 # Clusters and sources that a guard names.
 WORST: Final = 3
@@ -253,8 +253,10 @@ class Result:
         limits = ", ".join(f"{name}=None" for name in stopped)
         check_guards(self, way_out=f"pass guards=neardup.guards.Limits({limits}), or with a higher limit")
         if (held := self._held()) is not None:
-            places = [batch.places for batch in self.source]
-            rows = np.concatenate([np.zeros(0, np.int64), *places]) - 1
+            held = held.now()
+            source = Source([held], self.source.request, unique=True)
+            source.expected = self.source.expected
+            rows = np.concatenate([np.zeros(0, np.int64), *(batch.places for batch in source)]) - 1
             return held.take(rows[self.keep_mask])
         batches, at = [], 0
         for batch in self.source:
@@ -280,12 +282,18 @@ class Result:
             raise InvalidType(
                 "files cannot be annotated; join `annotations` with them by id, or pass a table"
             )
+        held = held.now()
         known, again = self.annotations, self.source.expected
         assert isinstance(again, Again)
+        source = Source([held], replace(self.source.request, fields=()), unique=True)
+        read = [(batch.ids, batch.places, again.spelled(batch)) for batch in source]
+        if source.refused:
+            raise RefusedInput(f"the data {source.refused[0].reason}")
         at = np.full(len(held), -1, dtype=np.int64)
-        for batch in Source([held], self.source.request, unique=True):
-            found = again.find(batch)
-            at[batch.places - 1] = found
+        if read:
+            ids, places, spelling = zip(*read, strict=True)
+            found = again.find(pa.chunked_array(ids), np.concatenate(spelling))
+            at[np.concatenate(places) - 1] = found
         rows = pa.array(at, mask=at < 0)
         columns = {prefix + name: known.column(name).take(rows) for name in ADDED}
         return held.with_columns(pa.table(columns), self.source.request.text_field)
@@ -467,6 +475,13 @@ class Flow:
 
     def run(self, source: Source, protected: Source | None = None) -> Result:
         """All stages."""
+        try:
+            return self._stages(source, protected)
+        except ChangedInput:
+            self.checkpoints.forget("survey")  # so that a new run begins with what is there now
+            raise
+
+    def _stages(self, source: Source, protected: Source | None) -> Result:
         sources = [source]
         if protected is not None:
             keep_apart(source, protected)
@@ -481,7 +496,8 @@ class Flow:
         documents = documents.without("content", "spelling")
         _give_back()
         prints = self.fingerprint(sources, scheme, same)
-        _check_copies(prints, same)
+        if not self.pictures:  # thumbnails of an older decoder may lie in the cache
+            _check_copies(prints, same)
         _give_back()
         if self.pictures:
             found = self._picture_candidates(sources, prints, same)
@@ -829,18 +845,22 @@ class Flow:
                 return self._stars(same, found, verdicts, documents)
 
     def _judge(
-        self, verdicts: Judgements, parts: Sequence[Rows], judge: Callable[[Rows, Rows], Verdicts]
+        self, verdicts: Judgements, parts: Iterable[Rows], judge: Callable[[Rows, Rows], Verdicts]
     ) -> None:
         """Judge all candidate pairs, in parts that may have been done before."""
-        done = self.checkpoints.load("verdicts")
+        done, more = self.checkpoints.load("verdicts"), False
         if done is not None:
             verdicts.restore(done)
-        for number, rows in enumerate(parts, 1):
+        for rows in parts:
             if verdicts.judged[rows].all():
                 continue
             verdicts.note(rows, judge(verdicts.left[rows], verdicts.right[rows]))
-            if self._due(complete=number == len(parts)):
+            more = True
+            if self._due(complete=False):
                 self._save("verdicts", verdicts.table())
+                more = False
+        if more and self._due(complete=True):
+            self._save("verdicts", verdicts.table())
 
     def _set_aside(
         self, sources: Sequence[Source], needed: Rows, same: Representatives, verifier: Verifier
@@ -1208,9 +1228,9 @@ def _look_up(values: Places, places: Places, *, into: Places) -> Places:
     return into
 
 
-def _rounds(count: int) -> list[Rows]:
+def _rounds(count: int) -> Iterator[Rows]:
     """The numbers below *count*, some at a time."""
-    return [np.arange(at, min(at + ROUND, count)) for at in range(0, count, ROUND)]
+    return (np.arange(at, min(at + ROUND, count)) for at in range(0, count, ROUND))
 
 
 class Judgements:
@@ -1267,11 +1287,15 @@ class Judgements:
 
     def table(self) -> pa.Table:
         """What was judged, for a checkpoint."""
-        columns = {"judged": self.judged, "yes": self.yes, "reason": self.reason}
+        columns: dict[str, Any] = {"left": self.left, "right": self.right}
+        columns |= {"judged": self.judged, "yes": self.yes, "reason": self.reason}
         return pa.table({**columns, **{f"measured{at}": self.measured[:, at] for at in range(3)}})
 
     def restore(self, table: pa.Table) -> None:
-        """Take over what was judged before."""
+        """Take over what was judged before, if it was of these pairs."""
+        pairs = ((table.column("left"), self.left), (table.column("right"), self.right))
+        if not all(np.array_equal(before.to_numpy(), now) for before, now in pairs):
+            return
         for name, own in (("judged", self.judged), ("yes", self.yes), ("reason", self.reason)):
             own[:] = table.column(name)
         for at in range(3):
@@ -1313,18 +1337,19 @@ def _absorb(
     hubs = hubs[np.argsort(rank[hubs])]
     known = found.left << 32 | found.right
     more: list[tuple[Rows, Rows, npt.NDArray[np.int32], Verdicts]] = []
-    met_by_join = _either(len(keeper), found.left, found.right)
+    met_by_join = np.zeros(len(keeper), dtype=bool)
+    met_by_join[found.left] = met_by_join[found.right] = True
     prints = Fingerprints(found.prints.words[hubs], bits=found.prints.bits)
-    others = Fingerprints(found.prints.words[met_by_join], bits=found.prints.bits)
-    for pairs in join_batches(prints, found.radius, other=others):
+    for pairs in join_batches(prints, found.radius, other=found.prints):
         low, high = int(pairs.left[0]), int(pairs.left[-1])
         some = hubs[low : high + 1].tolist()
         ends = np.searchsorted(pairs.left, np.arange(low, high + 2)).tolist()
         for hub, begin, end in zip(some, ends[:-1], ends[1:], strict=True):
             if keeper[hub] != hub:
                 continue
-            other, distance = met_by_join[pairs.right[begin:end]], pairs.distance[begin:end]
+            other, distance = pairs.right[begin:end].astype(np.int64), pairs.distance[begin:end]
             wanted = (rank[keeper[other]] > rank[hub]) & ~same.fixed[other] & (other != hub)
+            wanted &= met_by_join[other]
             wanted &= same.comparable(np.full(len(other), hub), other)
             other, distance = other[wanted], distance[wanted].astype(np.int32)
             keys = np.minimum(other, hub) << 32 | np.maximum(other, hub)
@@ -1496,10 +1521,13 @@ class Conclusion:
     def annotations(self, *, input_order: bool = False) -> Iterator[pa.RecordBatch]:
         """One row per document of the input, in the order of the ids or of the input, some at a time."""
         ids = self._documents.ids
-        own = np.flatnonzero(~self._fixed).astype(np.int32)
-        order = own if input_order else own[_native.ordered(arrow_chunk(ids), own, [], self._threads)]
-        for begin in range(0, len(order), STEP):
-            rows = order[begin : begin + STEP]
+        own = np.flatnonzero(~self._fixed).astype(np.int32) if self._fixed.any() else None
+        order = None if input_order else _native.ordered(arrow_chunk(ids), own, [], self._threads)
+        count = len(ids) if own is None else len(own)
+        for begin in range(0, count, STEP):
+            end = min(begin + STEP, count)
+            rows = np.arange(begin, end, dtype=np.int32) if order is None else order[begin:end]
+            rows = rows if own is None else own[rows]
             goes = ~self.stays[rows]
             distance, measured, _ = self._numbers(rows[goes])
             cluster = ids.take(pa.array(self.cluster[rows])).cast(pa.string())

@@ -242,21 +242,24 @@ class Run:
         table = measuring.fit([]).frequencies if fit or whole else None
         found: dict[str, str] = {}
         own = self._annotated(wanted)
-        named = {id: id for id in own}
-        if inputs and self.protected:  # among these may stand what was protected, under its own name
-            named = {id.removeprefix(PROTECTED): id for id in wanted - own} | named
-        sources = [(self.source(inputs), named)]
-        guarded = [one.path for one in self.protected if one.path not in inputs]
-        if guarded and not (inputs and any(map(_is_missing, guarded))):
-            others = {id: id for id in wanted - own}
-            sources.append((self._open(guarded, named=False, prefix=PROTECTED), others))
+        guarded = [one.path for one in self.protected]
+        if inputs:  # among these may be what was protected, under another path
+            digests = {one.sha256 for one in self.protected}
+            moved = [path for path in inputs if os.path.isfile(path) and file_digest(path) in digests]
+            inputs = [path for path in inputs if path not in moved]
+            if moved or any(map(_is_missing, guarded)):
+                guarded = moved
+        sources = [(self.source(inputs), own)]
+        if guarded:
+            sources.append((self._open(guarded, named=False, prefix=PROTECTED), wanted - own))
         for batch, some in ((batch, some) for source, some in sources for batch in source):
             if table is not None:
                 measuring.count(batch.texts, table)
             mask = pc.is_in(batch.ids, value_set=pa.array(sorted(some), pa.large_string()))
             if pc.any(mask).as_py():
-                met = batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist()
-                found.update((some[id], text) for id, text in zip(*met, strict=True))
+                found.update(
+                    zip(batch.ids.filter(mask).to_pylist(), batch.texts.filter(mask).to_pylist(), strict=True)
+                )
             if table is None and len(found) == len(wanted):
                 break
         if fit:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import _native
-from neardup.errors import InvalidValue, LimitReached, RefusedInput
+from neardup.errors import ChangedInput, InvalidValue, LimitReached
 from neardup.features.image import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme, arrow_chunk
 from neardup.sources import path_id
@@ -237,21 +237,29 @@ class Again:
         ids = self.ids.slice(at, len(batch))
         same = len(ids) == len(batch) and ids.equals(batch.ids.cast(pa.large_string()))
         if same:
-            found = _native.spellings(arrow_chunk(batch.texts), self.key)
-            same = bool((found == self.spelling[at : at + len(batch)]).all())
+            same = bool((self.spelled(batch) == self.spelling[at : at + len(batch)]).all())
         if not same:
             raise changed(repr(batch.file), f"from its place {batch.places[0]} on it gives other documents")
 
-    def find(self, batch: Batch) -> npt.NDArray[np.int64]:
-        """The numbers of the documents of *batch*, which are found by id and must have the same text."""
-        found = pc.index_in(batch.ids.cast(pa.large_string()), value_set=self.ids)
-        if found.null_count:
-            id = batch.ids.filter(found.is_null())[0].as_py()
-            raise InvalidValue(f"document {id!r} was not among those that were compared; pass the same data")
-        numbers: npt.NDArray[np.int64] = found.to_numpy().astype(np.int64)
-        other = _native.spellings(arrow_chunk(batch.texts), self.key) != self.spelling[numbers]
+    def spelled(self, batch: Batch) -> npt.NDArray[np.uint32]:
+        """The spellings of a batch, to be compared with those of the first reading."""
+        return _native.spellings(arrow_chunk(batch.texts), self.key)
+
+    def find(self, ids: pa.ChunkedArray, spelling: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        """The numbers of documents, which are found by id and must have the same text."""
+        if len(ids) == len(self.ids) and pa.chunked_array([self.ids]).equals(ids):
+            numbers = np.arange(len(ids))
+        else:
+            found = pc.index_in(ids, value_set=self.ids)
+            if found.null_count:
+                id = ids.filter(found.is_null())[0].as_py()
+                raise InvalidValue(
+                    f"document {id!r} was not among those that were compared; pass the same data"
+                )
+            numbers = found.to_numpy().astype(np.int64)
+        other = spelling != self.spelling[numbers]
         if other.any():
-            id = batch.ids[int(other.argmax())].as_py()
+            id = ids[int(other.argmax())].as_py()
             raise InvalidValue(f"document {id!r} has another text than was compared; pass the same data")
         return numbers
 
@@ -261,9 +269,9 @@ class Again:
             raise changed("the input", f"it gives {count:,} documents, and first gave {len(self.ids):,}")
 
 
-def changed(name: str, how: str) -> RefusedInput:
+def changed(name: str, how: str) -> ChangedInput:
     """The error of an input that is not what it was when it was first read."""
-    return RefusedInput(f"{name} changed while it was read: {how}; run again when nothing writes to it")
+    return ChangedInput(f"{name} changed while it was read: {how}; run again when nothing writes to it")
 
 
 def _origin(batch: Batch) -> str:

@@ -15,6 +15,8 @@ import pytest
 import neardup as nd
 from neardup.errors import InvalidType, InvalidValue, RefusedInput
 from neardup.guards import Limits
+from neardup.sources.memory import set_aside
+from neardup.types import Document
 
 OPEN = Limits(max_loss=None, max_cluster=None, max_same=None)
 COUNT = 30
@@ -111,7 +113,9 @@ def test_bad_records_have_no_annotation_and_are_not_kept() -> None:
     assert len(result.bad) == 2
     assert result.kept["id"].tolist() == ["a", "c"]
     found = result.annotate()
-    assert found["keep"].tolist() == [True, None, None, True]
+    assert found["keep"].dtype == "boolean"
+    assert found["keep"].isna().tolist() == [False, True, True, False]
+    assert found["keep"].sum() == 2
     assert found["text"].tolist()[2] == "other"
 
 
@@ -160,14 +164,117 @@ def test_a_list_of_texts_is_a_list_of_texts_and_names_of_files_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert nd.dedupe(["one", "two words", ""]).summary["documents"] == 3
+    for texts in (
+        ["one", "two words", ""],
+        ["東京の天気", "大阪の天気"],
+        ["x y", "please see report.txt"],
+        ["a\nb"],
+    ):
+        assert nd.dedupe(texts).summary["documents"] == len(texts)
     Path("a.txt").write_text("some text")
     Path("one").write_text("another text")
     assert nd.dedupe(["a.txt", "one"]).annotations.column("id").to_pylist() == ["a.txt", "one"]
     assert nd.dedupe(["one", "two words"]).annotations.column("id").to_pylist() == ["0", "1"]
-    for typo in (["a.txt", "b.txt"], ["nosuch.jsonl"], ["x.jpg", "y.jpg"]):
+    typos = (
+        ["a.txt", "b.txt"],
+        ["nosuch.jsonl"],
+        ["x.jpg", "y.jpg"],
+        ["one", "two"],
+        ["./one", "./two"],
+        ["My Own/b.txt"],
+    )
+    for typo in typos:
         with pytest.raises(RefusedInput, match="cannot be read"):
             nd.dedupe(typo)
+        with pytest.raises(RefusedInput, match="cannot be read"):
+            nd.dedupe(["some text"], protect=typo)
+
+
+def test_what_is_kept_is_never_of_other_rows_than_were_compared() -> None:
+    data = pd.DataFrame({"id": ["a", "b", "c"], "text": ["z text", "one text", "one text"]})
+    result = nd.dedupe(data, keep="first", guards=OPEN)
+    data.loc[1, "id"] = "new"
+    data.drop(columns="text", inplace=True)
+    assert result.kept["id"].tolist() == ["a", "b"]
+    assert result.annotate()["keep"].tolist() == [True, True, False]
+    rows = [{"id": "a", "text": "z text"}, {"id": "b", "text": "one text"}]
+    for change in (rows.reverse, rows.pop, lambda: rows[0].update(text="new")):
+        result = nd.dedupe(rows)
+        change()
+        with pytest.raises(RefusedInput, match="changed while it was read"):
+            _ = result.kept
+
+
+def test_a_column_that_nobody_reads_may_hold_anything() -> None:
+    data = pd.DataFrame(
+        {"id": ["a", "b"], "text": ["one text", "two texts"], "odd": [1, "x"], 7: [object(), None]}
+    )
+    result = nd.dedupe(data)
+    assert result.kept.equals(data)
+    assert result.annotate().columns.tolist() == [
+        "id",
+        "text",
+        "odd",
+        7,
+        "cluster",
+        "keep",
+        "duplicate_of",
+        "similarity",
+    ]
+    twice = pd.concat([data, data[["odd"]]], axis=1)
+    assert nd.dedupe(twice).kept.shape == (2, 5)
+    with pytest.raises(RefusedInput, match="has no column 'text'; columns: 'id', 'odd'"):
+        nd.dedupe(data[["id", "odd"]])
+
+
+class Frame(pd.DataFrame):
+    """As geopandas and others have."""
+
+
+def test_other_kinds_keep_their_kind() -> None:
+    result = nd.dedupe(Frame({"text": ["one text", "two texts"]}))
+    assert isinstance(result.kept, pd.DataFrame)
+    assert isinstance(result.annotate(), pd.DataFrame)
+    batch = pa.RecordBatch.from_pydict({"text": ["one text", "two texts"]})
+    assert isinstance(nd.dedupe(batch).annotate(), pa.RecordBatch)
+    with pytest.raises(InvalidType, match=r"LazyFrame; call collect\(\) first"):
+        nd.dedupe(pl.LazyFrame({"text": ["one text"]}))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pd.Series(["one text"], name="keep"),
+        pl.Series("keep", ["one text"]),
+        [{"text": "one text"}, {"text": "two texts", "keep": "mine"}],
+        [Document("a", "one text", {"keep": "mine"})],
+    ],
+)
+def test_a_name_that_a_record_has_is_never_replaced(data: Any) -> None:
+    with pytest.raises(InvalidValue, match="'keep' of its own"):
+        nd.dedupe(data).annotate()
+
+
+def test_data_without_the_text_is_not_annotated_with_nothing() -> None:
+    result = nd.dedupe(
+        pa.table({"id": ["a"], "text": ["one text"], "day": ["2024-01-01"]}), keep="newest:day"
+    )
+    with pytest.raises(RefusedInput, match="has no column 'text'"):
+        result.annotate(pa.table({"id": ["a"]}))
+    assert result.annotate(pa.table({"id": ["a"], "text": ["one text"]})).column("keep").to_pylist() == [True]
+
+
+def test_a_stream_may_change_its_schema_and_its_dictionaries() -> None:
+    first = pa.record_batch({"id": ["a"], "text": ["one text"], "kind": pa.array(["x"]).dictionary_encode()})
+    second = pa.record_batch(
+        {"id": ["b"], "text": ["two texts"], "kind": pa.array(["y"]).dictionary_encode()}
+    )
+    result = nd.dedupe(pa.RecordBatchReader.from_batches(first.schema, iter([first, second])))
+    assert result.kept.column("kind").to_pylist() == ["x", "y"]
+    parts = [pa.table({"text": [f"text {at}"], "n": pa.array([None if at % 2 else at])}) for at in range(300)]
+    whole = set_aside(batch for part in parts for batch in part.to_batches())
+    assert whole.column("n").to_pylist() == [None if at % 2 else at for at in range(300)]
+    assert nd.dedupe(pa.RecordBatchReader.from_batches(first.schema, iter([]))).kept.num_rows == 0
 
 
 def test_files_are_kept_as_a_table_and_cannot_be_annotated(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ To add a format, write its file and add its line to `FORMATS`.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -89,6 +90,14 @@ _PICTURES: Final = (
     ".heic",
     ".heif",
     ".svg",
+)
+
+
+# How the names of files end that are read here.
+_ENDINGS: Final = re.compile(
+    f"({'|'.join(re.escape(one) for row in FORMATS.values() for one in (*row.suffixes, *_PICTURES, '.txt'))})"
+    r"(\.\w+)?$",
+    re.IGNORECASE,
 )
 
 
@@ -420,7 +429,7 @@ class _Reading:
 def keep_apart(source: Source, protected: Source) -> None:
     """Take out of *source* the files that *protected* holds, too: a document is no duplicate of itself.
 
-    A file that a walk found is passed by; one that was named for both is an error.
+    A file that a walk found, under whatever name, is passed by; one that was named for both is an error.
     """
     both: Seen = {}
     for one in protected.inputs:
@@ -554,30 +563,31 @@ def _are_paths(data: Any) -> bool:
 
 
 def are_texts(data: Any) -> bool:
-    """Whether a list holds no paths but texts: not all are there as files, and none is named like one.
+    """Whether a list of strings holds texts and no paths: one of them names no file, and reads as a text.
 
-    >>> are_texts(["one text", "another text"]), are_texts(["one.jsonl", "two.jsonl"])
+    >>> are_texts(["one text", "another"]), are_texts(["one.jsonl", "two"])
     (True, False)
     """
     if not isinstance(data, list | tuple) or not all(isinstance(one, str) for one in data):
         return False
-    missing = {one for one in data if not (one == STDIN or File(one).is_remote or _exists(one))}
-    return (bool(missing) or not data) and not any(map(_looks_like_a_file, missing))
+    return not data or any(_reads_as_text(one) for one in data)
 
 
-def _exists(path: str) -> bool:
+# A name without spaces: with a folder in it, or of plain letters.
+_NAME: Final = re.compile(r"[^\s]*[/\\][^\s]*|[\w.~-]+", re.ASCII)
+
+
+def _reads_as_text(text: str) -> bool:
+    if text == STDIN:
+        return False
+    if not text or len(text) > 4096 or "\n" in text:
+        return True
+    if _NAME.fullmatch(text) or _ENDINGS.search(text):
+        return False
     try:
-        return os.path.lexists(path)
+        return not os.path.lexists(text)
     except ValueError:
-        return False
-
-
-def _looks_like_a_file(text: str) -> bool:
-    """Whether a string that names no file was meant to: it ends as files do that are read here."""
-    if len(text) > 255 or "\n" in text:
-        return False
-    suffix = File(text).suffix
-    return suffix in _PICTURES or suffix == ".txt" or any(suffix in row.suffixes for row in FORMATS.values())
+        return True
 
 
 def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:

@@ -225,7 +225,7 @@ def stamp(one: Any) -> list[Any]:
     else:
         with suppress(OSError, TypeError, ValueError):
             status = os.stat(path)  # type: ignore[arg-type]
-            return [path, status.st_size, status.st_mtime_ns]
+            return [path, status.st_size, status.st_mtime_ns, status.st_ino]
     return [str(path), secrets.token_hex(16)]
 
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ import pyarrow as pa
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.sources.columns import Table, slices
 from neardup.sources.reading import DEFAULT_ID, Report, Request, Unfit, batch_of, checked_text, fields_of
-from neardup.sources.streams import BLOCK
+from neardup.sources.streams import BLOCK, Broken
 from neardup.types import Bad, Batch, Document
 
 ROWS = 4096
@@ -44,14 +44,22 @@ class Held:
             )
         if isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")
-        self._given = data
-        self._table = _table(data)
-        if self._table is not None:
+        # What its owner does with a frame afterwards, its rows in another order, is not seen here.
+        self._given = data.copy(deep=False) if _is_frame(data) else data
+        self._table = None if _is_frame(data) else _table(data)
+        if self._table is not None or _is_frame(data):
             return
         if not isinstance(data, Iterable):
-            raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")
+            way_out = "; call collect() first" if hasattr(data, "collect") else ""
+            raise InvalidType(
+                f"documents must be a path, a table or an iterable, not {type(data).__name__}{way_out}"
+            )
         if not isinstance(data, list | tuple) and not _is_column(data):
             self._given = list(data)
+
+    def now(self) -> Held:
+        """The same documents as they are now; what was set aside does not change."""
+        return self if isinstance(self._table, pa.Table) else Held(self._given)
 
     def __len__(self) -> int:
         """How many records there are, good and bad."""
@@ -67,57 +75,66 @@ class Held:
             return tuple(found) if isinstance(data, tuple) else found
         if _is_data_set(data):
             return data.select(rows)
-        if _is_streamed_set(data):
-            return _as_data_set(data, self._table.take(pa.array(rows)))
         if hasattr(data, "iloc"):
             return data.iloc[rows]
-        if isinstance(data, np.ndarray) or _is_of(data, "polars"):
+        if isinstance(data, np.ndarray) or _is_of(data, "polars", "DataFrame", "Series"):
             return data[rows]
-        table = data if isinstance(data, pa.RecordBatch | pa.Array | pa.ChunkedArray) else self._table
+        table: Any = data if isinstance(data, pa.RecordBatch | pa.Array | pa.ChunkedArray) else self._table
         wanted = np.zeros(len(self), dtype=bool)
         wanted[rows] = True
-        return table.filter(pa.array(wanted))
+        table = table.filter(pa.array(wanted))
+        return _as_data_set(data, table) if _is_streamed_set(data) else table
 
     def with_columns(self, columns: pa.Table, text_field: str) -> Any:
         """All records with *columns* added, one row per record; a mere text gets the name *text_field*."""
-        data = self._given
+        data, names = self._given, self._names(text_field)
         for name in columns.column_names:
-            if name in self._names():
+            if name in names:
                 raise InvalidValue(
                     f"the data has a column {name!r} of its own; choose another name with prefix="
                 )
         if isinstance(data, list | tuple):
             rows = columns.to_pylist()
             return [{**_named(item, text_field), **row} for item, row in zip(data, rows, strict=True)]
-        if _is_of(data, "pandas"):
+        if _is_frame(data) or _is_of(data, "pandas", "Series"):
             frame = (
                 data.to_frame(text_field if data.name is None else data.name) if _is_column(data) else data
             )
-            added = columns.to_pandas().set_axis(frame.index)
-            return frame.assign(**{name: added[name] for name in added.columns})
-        if _is_of(data, "polars"):
+            added = columns.to_pandas(types_mapper=_nullable(columns)).set_axis(frame.index)
+            frame = frame.copy(deep=False)
+            for name in columns.column_names:
+                frame[name] = added[name]
+            return frame
+        if _is_of(data, "polars", "DataFrame", "Series"):
             frame = data.alias(data.name or text_field).to_frame() if _is_column(data) else data
             return frame.with_columns(sys.modules["polars"].from_arrow(columns).get_columns())
         if _is_data_set(data):
-            for name in columns.column_names:
-                data = data.add_column(name, columns.column(name).to_pylist())
-            return data
+            return _as_data_set(data, _with(data.with_format("arrow")[:], columns))
         table = self._table
         if isinstance(data, pa.Array | pa.ChunkedArray | np.ndarray):
             table = pa.table({text_field: data})
-        for name in columns.column_names:
-            table = table.append_column(name, columns.column(name))
+        table = _with(table, columns)
+        if isinstance(data, pa.RecordBatch):
+            return pa.RecordBatch.from_arrays(
+                [pa.concat_arrays(column.chunks) for column in table.columns], schema=table.schema
+            )
         return _as_data_set(data, table) if _is_streamed_set(data) else table
 
-    def _names(self) -> Iterable[str]:
-        """The columns, or for a list the keys of its first record."""
-        if self._table is not None:
-            return list(self._given.column_names if _is_data_set(self._given) else self._table.schema.names)
+    def _names(self, text_field: str) -> set[Any]:
+        """The columns, or for a list the keys of all its records."""
         data = self._given
-        return data[0] if isinstance(data, list | tuple) and data and isinstance(data[0], Mapping) else ()
+        if _is_frame(data):
+            return set(data.columns)
+        if self._table is not None:
+            return set(data.column_names if _is_data_set(data) else self._table.schema.names)
+        if isinstance(data, list | tuple):
+            return {name for item in data for name in _named(item, text_field)}
+        return {getattr(data, "name", None) or text_field}
 
     def read(self, request: Request, bad: Report) -> Iterator[Batch]:
         """The documents; a record that is none goes to *bad*."""
+        if _is_frame(self._given):
+            return _rows(self.name, _frame_table(self._given, request), request, bad)
         if self._table is None:
             return _documents(self.name, self._given, request, bad)
         return _rows(self.name, self._table, request, bad)
@@ -148,9 +165,48 @@ def _table(data: Any) -> Any:
     return None
 
 
-def _is_of(data: Any, package: str) -> bool:
-    """Whether *data* is an object of *package*, which is not imported for that."""
-    return package in sys.modules and type(data).__module__.partition(".")[0] == package
+def _is_of(data: Any, package: str, *names: str) -> bool:
+    """Whether *data* is one of those classes of *package*, which is not imported for that."""
+    found = (getattr(sys.modules.get(package), name, None) for name in names)
+    return any(isinstance(one, type) and isinstance(data, one) for one in found)
+
+
+def _is_frame(data: Any) -> bool:
+    return _is_of(data, "pandas", "DataFrame")
+
+
+def _frame_table(frame: Any, request: Request) -> pa.Table:
+    """The columns of a pandas frame that are asked for; what else it holds need not fit into Arrow."""
+    asked = [request.text_field, *request.fields, *([request.id_field] if request.id_field else [])]
+    for column in asked:
+        if column not in frame.columns:
+            names = ", ".join(map(repr, list(frame.columns)[:20]))
+            raise Broken(f"has no column {column!r}; columns: {names}")
+    wanted = dict.fromkeys([*asked, *([request.id_name] if request.id_name in frame.columns else [])])
+    columns = {}
+    for name in wanted:
+        if getattr(frame[name], "ndim", 1) != 1:
+            raise Broken(f"has two columns {name!r}")
+        try:
+            columns[name] = pa.array(frame[name], from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise Broken(
+                f"its column {name!r} cannot be read: {' '.join(str(error).split())[:200]}"
+            ) from None
+    return pa.table(columns)
+
+
+def _nullable(columns: pa.Table) -> Any:
+    """What makes truth values with nulls such in pandas, too, and no objects."""
+    if not any(pa.types.is_boolean(column.type) and column.null_count for column in columns.columns):
+        return None
+    return {pa.bool_(): sys.modules["pandas"].BooleanDtype()}.get
+
+
+def _with(table: pa.Table, columns: pa.Table) -> pa.Table:
+    for name in columns.column_names:
+        table = table.append_column(name, columns.column(name))
+    return table
 
 
 def _is_data_set(data: Any) -> bool:
@@ -160,7 +216,7 @@ def _is_data_set(data: Any) -> bool:
 
 def _is_streamed_set(data: Any) -> bool:
     """Whether it is a Hugging Face data set that gives its rows one after the other."""
-    return _is_of(data, "datasets") and hasattr(data, "with_format") and not hasattr(data, "select")
+    return _is_of(data, "datasets", "IterableDataset")
 
 
 def _as_data_set(data: Any, table: pa.Table) -> Any:
@@ -169,8 +225,8 @@ def _as_data_set(data: Any, table: pa.Table) -> Any:
     found = datasets.Dataset(table)
     known = getattr(data, "features", None)
     features = {name: known[name] for name in table.column_names if known is not None and name in known}
-    if len(features) < len(table.column_names):
-        return found
+    for name in table.column_names:
+        features.setdefault(name, found.features[name])
     return found.cast(datasets.Features(features))
 
 
@@ -182,18 +238,19 @@ def _is_column(data: Any) -> bool:
 
 def set_aside(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     """What a stream gives, the one time that it is asked, as a table that lies in a temporary file."""
-    parts = []
-    for schema, some in groupby(batches, key=lambda batch: batch.schema):
-        with tempfile.TemporaryFile() as file:
-            with pa.ipc.new_file(pa.PythonFile(file, "wb"), schema) as writer:
+    ends = [0]
+    with tempfile.TemporaryFile() as file:
+        for schema, some in groupby(batches, key=lambda batch: batch.schema):
+            with pa.ipc.new_stream(pa.PythonFile(file, "wb"), schema) as writer:
                 for batch in some:
                     writer.write_batch(batch)
-            file.flush()
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        parts.append(pa.ipc.open_file(pa.BufferReader(pa.py_buffer(mapped))).read_all())
-    if not parts:
-        empty = getattr(batches, "schema", None)
-        return pa.table({}) if empty is None else empty.empty_table()
+            ends.append(file.tell())
+        file.flush()
+        if len(ends) == 1:
+            empty = getattr(batches, "schema", None)
+            return pa.table({}) if empty is None else empty.empty_table()
+        mapped = pa.py_buffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    parts = [pa.ipc.open_stream(mapped.slice(begin, end - begin)).read_all() for begin, end in pairwise(ends)]
     return pa.concat_tables(parts, promote_options="permissive")
 
 

@@ -246,7 +246,7 @@ def _unmeasured(run: Any, scheme: Any, left: str, right: str, texts: list[str]) 
     for name in ("within", "across"):
         if run.settings.get(name) is not None:
             return f"not measured in this run, which compares only {name} {run.settings[name]!r}"
-    return "not measured in this run: it did not need this pair (one is a copy, or went already) or missed it"
+    return "not measured in this run: one is a copy of another document, or the search missed the pair"
 
 
 def _measure(path: str) -> str:
