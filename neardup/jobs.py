@@ -34,7 +34,7 @@ from neardup.pipeline import MEMORY, Flow, Result, Settings, check_choices, chec
 from neardup.pipeline import WITHOUT_INFORMATION as WITHOUT_INFORMATION_SCHEMA
 from neardup.progress import by_share, note, stage
 from neardup.report import EXAMPLES, ClusterView, GuardView, PairView, Report, Side, write_report
-from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run
+from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, sealed
 from neardup.schemes import Scheme
 from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
@@ -464,11 +464,9 @@ def _write(
         outputs.append(_output(job.out, QUARANTINE))
     if job.report is not None and os.path.dirname(os.path.abspath(job.report)) == os.path.abspath(job.out):
         outputs.append(_output(job.out, os.path.basename(job.report)))
-    manifest = {
-        **describe(job, result, source, protected),
-        "run": _run_id(job, key),
-        "outputs": outputs,
-    }
+    manifest = sealed(
+        {**describe(job, result, source, protected), "run": _run_id(job, key), "outputs": outputs}
+    )
     with atomic_file(os.path.join(job.out, MANIFEST), overwrite=True) as file:
         # A lone surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.
         file.write(json.dumps(manifest, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace"))
@@ -518,6 +516,8 @@ def _inputs(source: Source) -> list[dict[str, Any]]:
         size = os.path.getsize(name) if os.path.isfile(name) else None
         row = {"name": name, "bytes": size, "sha256": digest}
         row["modified"] = getattr(files[name], "modified", None)
+        if getattr(files[name], "walked", False):
+            row["root"] = files[name].root
         if (reduced := getattr(files[name], "reduced", None)) is not None:
             row["reduced"] = reduced
         rows.append(row)

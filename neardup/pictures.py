@@ -9,7 +9,7 @@ thumbnails are then laid upon each other, and block after block must agree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import _native
+from neardup.errors import UnknownName
 from neardup.features.image import (
     DULL,
     EVERY,
@@ -269,6 +270,22 @@ RULES: Final = {
     "strict": Rule(0.9, 0.95, 0.9, strong=None),
     "loose": Rule(0.7, 0.7, 0.2),
 }
+
+
+def rule_for(name: str, similarity: float) -> Rule:
+    """The rule of that name where *similarity* is asked for; only the default one listens to it.
+
+    >>> rule_for("default", 0.9).mean, rule_for("strict", 0.5) == RULES["strict"]
+    (0.9, True)
+    """
+    if name not in RULES:
+        raise UnknownName(f"unknown verification {name!r} of pictures; known: {', '.join(RULES)}")
+    rule = RULES[name]
+    if name != "default":
+        return rule
+    return replace(rule, mean=similarity, strong=None if similarity > rule.mean else rule.strong)
+
+
 # Share of a picture that has one grey level: a drawing from the first on, a photograph below the second.
 DRAWN: Final = 0.6
 PHOTOGRAPH: Final = 0.5

@@ -675,10 +675,7 @@ class Flow:
         )
 
     def _picture_judge(self, found: Candidates) -> Callable[[Rows, Rows], Verdicts]:
-        rule = pictures.RULES[self.measure.name]
-        if self.measure.name == "default":
-            higher = self.settings.similarity > rule.mean
-            rule = replace(rule, mean=self.settings.similarity, strong=None if higher else rule.strong)
+        rule = pictures.rule_for(self.measure.name, self.settings.similarity)
         ways = found.ways
         assert ways is not None
 

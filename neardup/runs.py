@@ -17,7 +17,10 @@ import pyarrow.parquet as pq
 
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
 from neardup.files import file_digest
+from neardup.pictures import Rule as PictureRule
+from neardup.pictures import rule_for
 from neardup.schemes import Scheme
+from neardup.seals import holds, own_key, seal
 from neardup.sources import Source, id_path, open_source, path_id
 from neardup.types import PROTECTED
 from neardup.verify import IDENTICAL, SPELLED, Measure, measuring_scheme, parse_measure
@@ -41,6 +44,15 @@ COLUMNS: Final = {
         "radius",
     ),
 }
+# The types of columns that are no text, and the columns in which nothing is missing.
+TYPES: Final = {
+    "keep": pa.bool_(),
+    "accepted": pa.bool_(),
+    "distance": pa.int32(),
+    "radius": pa.int32(),
+    **dict.fromkeys(("similarity", "common", "rare"), pa.float64()),
+}
+WHOLE_COLUMNS: Final = ("id", "keeper", "keep", "accepted")
 DECISION: Final = ("keep", "cluster", "duplicate_of")  # columns of the annotations
 FIGURES: Final = ("distance", "similarity")
 NAME_THEM: Final = "name the inputs (explain: with --input, apply: behind RUN)"
@@ -48,12 +60,16 @@ NAME_THEM: Final = "name the inputs (explain: with --input, apply: behind RUN)"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file that a run read: its path as it was given, and what it was then (*modified* in nanoseconds)."""
+    """A file that a run read: its path as it was given, and what it was then (*modified* in nanoseconds).
+
+    *root* is the folder that was named, and walked to find it; None where the file itself was named.
+    """
 
     path: str
     bytes: int | None
     sha256: str | None
     modified: int | None = None
+    root: str | None = None
 
     @property
     def id(self) -> str:
@@ -82,7 +98,7 @@ class Run:
                 f"{self.path!r} has no {MANIFEST}: it is no run directory, or the run did not end; "
                 "repeat the same `neardup dedupe` to continue it"
             ) from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DamagedFile(f"{os.path.join(self.path, MANIFEST)!r} is damaged: {error}") from None
         if not isinstance(found, dict):
             raise DamagedFile(f"{os.path.join(self.path, MANIFEST)!r} is damaged: it is no JSON object")
@@ -104,9 +120,30 @@ class Run:
         return found if isinstance(found, dict) else {}
 
     @property
+    def is_own(self) -> bool:
+        """Whether the manifest, and with it all it has the digest of, is what this user's neardup wrote."""
+        body = {name: value for name, value in self.manifest.items() if name != "seal"}
+        return holds(own_key(), self.manifest.get("seal"), *_sealed_parts(body))
+
+    @property
     def measure(self) -> Measure:
         """What decided whether a pair of texts is one."""
-        return parse_measure(self.settings.get("verify") or "default", self.settings.get("similarity"))
+        return parse_measure(*self._rule())
+
+    @property
+    def picture_rule(self) -> PictureRule:
+        """The same for pictures."""
+        name, similarity = self._rule()
+        if similarity is None:
+            raise DamagedFile(f"run {self.path!r} does not say how similar pictures must be")
+        return rule_for(name, similarity)
+
+    def _rule(self) -> tuple[str, float | None]:
+        name, similarity = self.settings.get("verify") or "default", self.settings.get("similarity")
+        number = isinstance(similarity, int | float) and 0 < similarity <= 1
+        if not isinstance(name, str) or not (similarity is None or number):
+            raise DamagedFile(f"run {self.path!r} does not say by which rule it judged")
+        return name, similarity
 
     @property
     def radius(self) -> int | None:
@@ -137,7 +174,16 @@ class Run:
         missing = [column for column in COLUMNS[name] if column not in table.column_names]
         if missing:
             raise DamagedFile(f"{path!r} has no column {missing[0]!r}; it was not written by neardup")
-        return table.select(list(COLUMNS[name]))
+        table = table.select(list(COLUMNS[name]))
+        for column in table.schema:
+            wanted = TYPES.get(column.name, pa.string())
+            if column.type != wanted:
+                raise DamagedFile(
+                    f"{path!r} was not written by neardup: {column.name!r} is {column.type}, not {wanted}"
+                )
+            if column.name in WHOLE_COLUMNS and table.column(column.name).null_count:
+                raise DamagedFile(f"{path!r} was not written by neardup: {column.name!r} is null in a row")
+        return table
 
     def problems(self) -> list[str]:
         """What is wrong with the files of the run; empty if it is complete and as it was written."""
@@ -318,9 +364,27 @@ def _rows(value: Any) -> list[dict[str, Any]]:
 
 
 def _files(value: Any) -> tuple[Input, ...]:
-    return tuple(
-        Input(row["name"], row.get("bytes"), row.get("sha256"), row.get("modified")) for row in _rows(value)
-    )
+    return tuple(map(_file, _rows(value)))
+
+
+def _file(row: dict[str, Any]) -> Input:
+    """An input as the manifest tells it. What has the wrong type is as if it were not told."""
+    found = {
+        name: row[name] if type(row.get(name)) is kind else None
+        for name, kind in (("bytes", int), ("sha256", str), ("modified", int), ("root", str))
+    }
+    return Input(row["name"], **found)
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """*manifest* with the seal of the user; a null where there is no place for a key."""
+    return {**manifest, "seal": seal(own_key(make=True), *_sealed_parts(manifest))}
+
+
+def _sealed_parts(body: Any) -> tuple[bytes, bytes]:
+    # As it is read again: keys are texts and tuples lists.
+    body = json.loads(json.dumps(body))
+    return b"run", json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 # --- two runs --------------------------------------------------------------------------------------------
