@@ -1,9 +1,13 @@
 """Actions on files: remove the duplicates that a run proved, and bring them back.
 
-A file goes only if the run is whole, the evidence holds its pair with the keeper, and both files are
-still the very bytes that were compared: looked at just before, and again after the file was moved
-aside, where no program that uses its name can change it. Whatever does not fit stays. Every action
+Neither a run nor a log is believed. A file goes only if the run is whole, the evidence holds its pair with
+the keeper, both files are still the very bytes that were compared, and the pair, measured again, is one:
+looked at just before, and the bytes again after the file was moved aside, where no program that uses its
+name can change it. No link is followed on the way to a file. Whatever does not fit stays. Every action
 is in the log, on the disk, before it begins; so the log undoes also what a power cut left half done.
+
+What may be touched is what the user named: the inputs of a run that this user's neardup wrote, which its
+seal shows (`seals`), or else the folders that are named now.
 """
 
 from __future__ import annotations
@@ -14,47 +18,50 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Final, NamedTuple
 
-import orjson
 import pyarrow.compute as pc
 
-from neardup import __version__
-from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput
-from neardup.files import sync_folder
+from neardup.errors import DamagedFile, InvalidValue, RefusedInput, shown
+from neardup.places import Place, folder_of, is_below, reached
+from neardup.proofs import Proof, Proofs, Unproved
 from neardup.runs import Input, Run
-from neardup.sources import FORMATS, format_of, id_path, path_id
+from neardup.seals import own_key
+from neardup.sources import FORMATS, format_of, path_id
 from neardup.sources.files import File
 from neardup.sources.streams import Broken
 from neardup.types import PROTECTED
+from neardup.undologs import ACTIONS, Entry, Log, Writer, inside, parse_log
 
-ACTIONS: Final = ("trash", "hardlink", "delete")
 WHOLE: Final = ("text", "image")  # formats in which a file is one document
-LOG: Final = 1  # format of the log
-_READ: Final = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-)
+_READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A file that a run proved to be a duplicate of another."""
+    """A file that a run proved to be a duplicate of another; from its root on no link is followed to it."""
 
     file: Input
     keeper: Input
-    similarity: float
+    proof: Proof
+    root: str
+    keeper_root: str
+
+    @property
+    def similarity(self) -> float:
+        return self.proof.similarity
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A file that stays as it is, and why."""
+    """A file that stays as it is, and why; *expected* where the action never takes such a file."""
 
     path: str
     reason: str
+    expected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +71,8 @@ class Plan:
     action: str
     removals: tuple[Removal, ...]
     left: tuple[Left, ...]
+    proofs: Proofs
     trash: str | None = None
-
-    @property
-    def bytes(self) -> int:
-        """How much the files to go hold."""
-        return sum(one.file.bytes or 0 for one in self.removals)
 
 
 @dataclass(slots=True)
@@ -83,12 +86,20 @@ class Outcome:
 class _Unfit(Exception):
     """A file that is not what it has to be; the message says why it stays."""
 
+    def __init__(self, reason: str, *, expected: bool = False) -> None:
+        super().__init__(reason)
+        self.expected = expected
+
 
 # --- what is to go ---------------------------------------------------------------------------------------
 
 
-def plan_removals(run: Run, action: str, *, trash: str | None = None) -> Plan:
-    """What *action* would do with the duplicates of *run*. Nothing is touched."""
+def plan_removals(run: Run, action: str, *, trash: str | None = None, within: Sequence[str] = ()) -> Plan:
+    """What *action* would do with the duplicates of *run*. Nothing is touched.
+
+    Only files below *within* go, and only if their keepers are there, too; a run that this user's neardup did
+    not write needs it.
+    """
     if action not in ACTIONS:
         raise InvalidValue(f"unknown action {action!r}; known: {', '.join(ACTIONS)}")
     if action == "trash" and not trash:
@@ -98,7 +109,14 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None) -> Plan:
         raise RefusedInput(
             "this run verified nothing (--verify none); no file is removed on a fingerprint alone"
         )
+    own = run.is_own
+    if not own and not within:
+        raise RefusedInput(
+            f"run {run.path!r} was written by another user or neardup, or was changed since{_of(run)}; "
+            "if you trust it, name the folders whose files may go and stay: neardup apply RUN FOLDER..."
+        )
     _check_whole_files(run)
+    folders = _folders(within)
     inputs = {one.id: one for one in run.inputs}
     keepers = {**{PROTECTED + one.id: one for one in run.protected}, **inputs}
     table = run.annotations
@@ -110,10 +128,39 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None) -> Plan:
         removed.column("id").to_pylist(), removed.column("duplicate_of").to_pylist(), strict=True
     ):
         try:
-            removals.append(_removal(id, keeper, inputs, keepers, goes, proofs, action))
+            file, other, proof = _pair(id, keeper, inputs, keepers, goes, proofs, action)
+            root = _root(file, folders, own)
+            removals.append(Removal(file, other, proof, root, _root(other, folders, own, "its keeper ")))
         except _Unfit as fault:
-            left.append(Left(id, str(fault)))
-    return Plan(action, tuple(removals), tuple(left), None if trash is None else os.path.abspath(trash))
+            left.append(Left(id, str(fault), fault.expected))
+    place = os.path.abspath(trash) if trash and action == "trash" else None
+    return Plan(action, tuple(removals), tuple(left), Proofs(run), place)
+
+
+def _of(run: Run) -> str:
+    """Whose files a run would take, for who has to decide whether it may."""
+    found = sorted({one.root or os.path.dirname(one.path) or "." for one in run.inputs})
+    more = f" and {len(found) - 3:,} more folders" if len(found) > 3 else ""
+    return f" (it names files in {', '.join(map(shown, found[:3]))}{more})" if found else ""
+
+
+def _folders(within: Sequence[str]) -> tuple[str, ...]:
+    """Folders that the user names now, by the name that was given and by the one without links."""
+    return tuple(
+        dict.fromkeys(one for name in within for one in (os.path.abspath(name), os.path.realpath(name)))
+    )
+
+
+def _root(one: Input, folders: Sequence[str], own: bool, what: str = "") -> str:
+    """The folder from which no link is followed to a file: one that the run, or the user now, named."""
+    path = os.path.abspath(one.path)
+    named = folder_of(path, folders)
+    if folders and named is None:
+        raise _Unfit(f"{what}is not below the folders that were named")
+    root = named if named is not None and not own else os.path.abspath(one.root or path)
+    if "\0" in path or not is_below(path, root):
+        raise _Unfit(f"{what}lies outside the inputs of the run")
+    return os.path.dirname(path) if root == path else root
 
 
 def _check_whole_files(run: Run) -> None:
@@ -140,22 +187,24 @@ def _format(path: str, asked: str | None) -> str | None:
         return None
 
 
-def _proofs(run: Run) -> dict[tuple[str, str], float]:
+def _proofs(run: Run) -> dict[tuple[str, str], Proof]:
     table = run.evidence
     table = table.filter(pc.and_(table.column("accepted"), table.column("similarity").is_valid()))
-    columns = (table.column(name).to_pylist() for name in ("keeper", "id", "similarity"))
-    return {(keeper, id): similarity for keeper, id, similarity in zip(*columns, strict=True)}
+    columns = (table.column(name).to_pylist() for name in ("keeper", "id", "similarity", "rule"))
+    return {
+        (keeper, id): Proof(similarity, rule) for keeper, id, similarity, rule in zip(*columns, strict=True)
+    }
 
 
-def _removal(
+def _pair(
     id: str,
     keeper: str | None,
     inputs: dict[str, Input],
     keepers: dict[str, Input],
     goes: set[str],
-    proofs: dict[tuple[str, str], float],
+    proofs: dict[tuple[str, str], Proof],
     action: str,
-) -> Removal:
+) -> tuple[Input, Input, Proof]:
     if id not in inputs:
         raise _Unfit("is not a file that the run read")
     if keeper is None or keeper not in keepers:
@@ -168,8 +217,8 @@ def _removal(
     if not file.sha256 or not other.sha256:
         raise _Unfit("the run has no digest of it, or of its keeper")
     if action == "hardlink" and file.sha256 != other.sha256:
-        raise _Unfit("is not byte for byte its keeper; a hard link would replace its content")
-    return Removal(file, other, proofs[keeper, id])
+        raise _Unfit("is not byte for byte its keeper; a hard link would replace its content", expected=True)
+    return file, other, proofs[keeper, id]
 
 
 # --- doing it --------------------------------------------------------------------------------------------
@@ -184,83 +233,126 @@ def remove(plan: Plan, log: str | os.PathLike[str], *, between: Callable[[str], 
 
     *between* is called with the name of each step that follows; it is there for tests.
     """
+    with Writer(log, plan.action, plan.trash) as lines:
+        return _each(plan, lambda number, removal: _remove(number, removal, plan, lines, between))
+
+
+def rehearse(plan: Plan) -> Outcome:
+    """What `remove` would do now, with everything looked at and measured as it does; nothing is touched."""
+    return _each(plan, lambda number, removal: _rehearse(removal, plan))
+
+
+def _each(plan: Plan, act: Callable[[int, Removal], None]) -> Outcome:
     outcome = Outcome(left=list(plan.left))
-    with _Log(log, plan) as lines:
-        for number, removal in enumerate(plan.removals):
-            path = removal.file.path
-            try:
-                _remove(number, removal, plan, lines, between)
-                outcome.done.append(path)
-            except _Unfit as fault:
-                outcome.left.append(Left(removal.file.id, str(fault)))
-            except OSError as error:
-                outcome.left.append(Left(removal.file.id, f"cannot be removed: {error.strerror or error}"))
+    for number, removal in enumerate(plan.removals):
+        try:
+            act(number, removal)
+            outcome.done.append(removal.file.path)
+        except (_Unfit, Unproved) as fault:
+            outcome.left.append(Left(removal.file.id, str(fault)))
+        except OSError as error:
+            outcome.left.append(Left(removal.file.id, f"cannot be removed: {error.strerror or error}"))
     return outcome
 
 
-def _remove(number: int, removal: Removal, plan: Plan, lines: _Log, between: Callable[[str], None]) -> None:
-    path, keeper = os.path.abspath(removal.file.path), os.path.abspath(removal.keeper.path)
-    between("check")
-    before = _verified(path, removal.file)
+@contextmanager
+def _both(removal: Removal) -> Iterator[tuple[Place, Place]]:
+    """The file that is to go, and its keeper."""
+    with ExitStack() as stack:
+        path, keeper = (os.path.abspath(one.path) for one in (removal.file, removal.keeper))
+        place = stack.enter_context(_found(path, removal.root))
+        yield place, stack.enter_context(_found(keeper, removal.keeper_root, what="its keeper "))
+
+
+@contextmanager
+def _found(path: str, root: str | None, *, what: str = "") -> Iterator[Place]:
+    with ExitStack() as stack:
+        try:
+            place = stack.enter_context(reached(path, root))
+        except OSError as error:
+            raise _Unfit(f"{what}cannot be read: {error.strerror}") from None
+        yield place
+
+
+def _rehearse(removal: Removal, plan: Plan) -> None:
+    with _both(removal) as (place, keeper):
+        _looked_at(place, keeper, removal, plan)
+
+
+def _looked_at(place: Place, keeper: Place, removal: Removal, plan: Plan) -> os.stat_result:
+    """The status of a file that may go: it and its keeper are what the run compared, and are a pair."""
+    before = _verified(place, removal.file)
     _verified(keeper, removal.keeper, what="its keeper ")
-    _check_apart(path, keeper)
-    aside = os.path.join(os.path.dirname(path), f".neardup-{secrets.token_hex(8)}.aside")
-    target = _trash_name(plan.trash, path) if plan.trash is not None else None
-    lines.write(
-        step="begin",
-        number=number,
-        path=path_id(path),
-        keeper=path_id(keeper),
-        aside=path_id(aside),
-        target=None if target is None else path_id(target),
-        sha256=removal.file.sha256,
-        keeper_sha256=removal.keeper.sha256,
-        size=before.st_size,
-        modified=before.st_mtime_ns,
-        mode=stat.S_IMODE(before.st_mode),
-        owner=[before.st_uid, before.st_gid],
-    )
-    between("aside")
-    os.rename(path, aside)
-    try:
-        between("check again")
-        after = _verified(aside, removal.file)
-        if (after.st_dev, after.st_ino) != (before.st_dev, before.st_ino):
-            raise _Unfit("was replaced while it was looked at")
-        _verified(keeper, removal.keeper, what="its keeper ")
-        _check_apart(aside, keeper)
-        _finish(plan.action, path, aside, keeper, target)
-    except BaseException:
-        kept = _put_back(aside, path)
-        lines.write(step="left", number=number, path=path_id(kept))
-        raise
-    sync_folder(os.path.dirname(path))
-    lines.write(step="done", number=number)
+    _check_apart(place, keeper)
+    plan.proofs.check(removal.file, removal.keeper, removal.proof)
+    return before
 
 
-def _finish(action: str, path: str, aside: str, keeper: str, target: str | None) -> None:
-    if action == "delete":
-        os.unlink(aside)
-    elif action == "trash":
+def _remove(number: int, removal: Removal, plan: Plan, lines: Writer, between: Callable[[str], None]) -> None:
+    between("check")
+    with ExitStack() as stack:
+        place, keeper = stack.enter_context(_both(removal))
+        before = _looked_at(place, keeper, removal, plan)
+        aside = place.beside(f".neardup-{secrets.token_hex(8)}.aside")
+        target = None if plan.trash is None else _trash_name(plan.trash, place.path)
+        lines.write(
+            step="begin",
+            number=number,
+            path=path_id(place.path),
+            root=path_id(removal.root),
+            keeper=path_id(keeper.path),
+            aside=path_id(aside.path),
+            target=None if target is None else path_id(target),
+            sha256=removal.file.sha256,
+            keeper_sha256=removal.keeper.sha256,
+            size=before.st_size,
+            modified=before.st_mtime_ns,
+            mode=stat.S_IMODE(before.st_mode),
+            owner=[before.st_uid, before.st_gid],
+        )
+        between("aside")
+        place.rename(aside)
+        try:
+            between("check again")
+            after = _verified(aside, removal.file)
+            if (after.st_dev, after.st_ino) != (before.st_dev, before.st_ino):
+                raise _Unfit("was replaced while it was looked at")
+            _verified(keeper, removal.keeper, what="its keeper ")
+            _check_apart(aside, keeper)
+            _finish(plan, place, aside, keeper, target)
+        except BaseException:
+            kept = _put_back(aside, place)
+            if target is not None and plan.trash is not None:
+                _prune(target, plan.trash, plan.trash)
+            lines.write(step="left", number=number, path=path_id(kept.path))
+            raise
+        place.sync()
+        lines.write(step="done", number=number)
+
+
+def _finish(plan: Plan, place: Place, aside: Place, keeper: Place, target: str | None) -> None:
+    if plan.action == "delete":
+        aside.unlink()
+    elif plan.action == "trash":
         assert target is not None
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        _move(aside, target)
-        sync_folder(os.path.dirname(target))
+        with reached(target, plan.trash, make=True) as there:
+            _move(aside, there)
+            there.sync()
     else:
-        os.link(keeper, path, follow_symlinks=False)
-        os.unlink(aside)
+        keeper.link(place)
+        aside.unlink()
 
 
-def _check_apart(path: str, keeper: str) -> None:
+def _check_apart(place: Place, keeper: Place) -> None:
     """Raise if two paths are one file: then removing it would remove the keeper's bytes' other name."""
-    if os.path.samestat(os.lstat(path), os.lstat(keeper)):
+    if os.path.samestat(place.status(), keeper.status()):
         raise _Unfit("is the same file as its keeper under another name")
 
 
-def _verified(path: str, wanted: Input, *, what: str = "") -> os.stat_result:
+def _verified(place: Place, wanted: Input, *, what: str = "") -> os.stat_result:
     """The status of a file whose size, time and bytes are those that the run saw."""
     try:
-        handle = os.open(path, _READ)
+        handle = place.open(_READ)
     except OSError as error:
         reason = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
         raise _Unfit(f"{what}{reason}") from None
@@ -276,7 +368,7 @@ def _verified(path: str, wanted: Input, *, what: str = "") -> os.stat_result:
             raise _Unfit(f"{what}changed since the run: its content is another")
         last = os.fstat(handle)
     try:
-        named = os.lstat(path)
+        named = place.status()
     except OSError:
         raise _Unfit(f"{what}went away while it was looked at") from None
     if len({(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for one in (first, last, named)}) > 1:
@@ -293,112 +385,114 @@ def _digest(file: Any) -> str:
 
 def _trash_name(trash: str, path: str) -> str:
     """Where in *trash* a file goes: under its whole path, with a number where that is taken."""
-    inside = os.path.splitdrive(path)[1].lstrip("/\\")
-    target = os.path.join(trash, inside)
+    target = first = os.path.join(trash, inside(path))
     number = 1
     while os.path.lexists(target):
-        target = os.path.join(trash, f"{inside}~{number}")
+        target = f"{first}~{number}"
         number += 1
     return target
 
 
-def _move(source: str, target: str) -> None:
+def _move(source: Place, target: Place) -> None:
     """Give a file another name that must be free; across file systems it is copied, checked and synced."""
     try:
-        os.link(source, target, follow_symlinks=False)
+        source.link(target)
     except FileExistsError:
-        raise _Unfit(f"{target!r} exists") from None
+        raise _Unfit(f"{target.path!r} exists") from None
     except OSError as error:
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
             raise
         _copy(source, target)
-    os.unlink(source)
+    source.unlink()
 
 
-def _copy(source: str, target: str) -> None:
-    """A copy of *source*, with its time and mode, under a name that must be free."""
-    handle = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+class Dress(NamedTuple):
+    """What a file has beside its bytes."""
+
+    mode: int
+    modified: int
+    owner: tuple[int, int] | None
+
+
+def _copy(source: Place, target: Place, dress: Dress | None = None) -> None:
+    """A copy of *source* under a name that must be free, dressed as it or as *dress* says."""
     try:
-        with os.fdopen(handle, "wb") as out, open(source, "rb") as file:
+        handle = target.open(os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        raise _Unfit(f"{target.path!r} exists") from None
+    try:
+        with os.fdopen(handle, "w+b") as out, os.fdopen(source.open(_READ), "rb") as file:
             shutil.copyfileobj(file, out, 1 << 20)
             out.flush()
-            os.fsync(out.fileno())
-        shutil.copystat(source, target)
-        with open(source, "rb") as one, open(target, "rb") as other:
-            if _digest(one) != _digest(other):
+            file.seek(0)
+            out.seek(0)
+            if _digest(file) != _digest(out):
                 raise _Unfit("changed while it was copied")
+            _dress(out.fileno(), target.path, file.fileno(), dress)
+            os.fsync(out.fileno())
     except BaseException:
-        os.unlink(target)
+        target.unlink()
         raise
 
 
-def _put_back(aside: str, path: str) -> str:
+def _dress(handle: int, path: str, source: int, dress: Dress | None) -> None:
+    """Give an open file the mode, time and attributes of another, or what *dress* says."""
+    named: Any = handle if os.utime in os.supports_fd else path
+    if dress is None:
+        status = os.fstat(source)
+        dress = Dress(stat.S_IMODE(status.st_mode), status.st_mtime_ns, None)
+        with suppress(OSError, AttributeError):
+            for name in os.listxattr(source):
+                os.setxattr(handle, name, os.getxattr(source, name))
+    if dress.owner is not None:
+        with suppress(OSError, AttributeError):
+            os.chown(named, *dress.owner)
+    os.chmod(named, dress.mode)
+    os.utime(named, ns=(dress.modified, dress.modified))
+
+
+def _put_back(aside: Place, place: Place) -> Place:
     """Give a file that was moved aside its name again, or one beside it; where it is now."""
-    if not os.path.lexists(aside):
-        return path
-    names = [path, *(f"{path}~{number}" for number in range(1, 1000))]
-    for name in names:
+    if not aside.exists():
+        return place
+    name = os.path.basename(place.path)
+    for other in (place, *(place.beside(f"{name}~{number}") for number in range(1, 1000))):
         with suppress(_Unfit):
-            _move(aside, name)
-            return name
+            _move(aside, other)
+            return other
     return aside
 
 
-class _Log:
-    """JSON Lines, each on the disk before the next thing happens."""
-
-    def __init__(self, path: str | os.PathLike[str], plan: Plan) -> None:
-        self._path = os.path.abspath(path)
+def _prune(target: str, trash: str, base: str | None) -> None:
+    """Remove the folders in *trash* on the way to *target* that are empty; *base* is for `reached`."""
+    folder = os.path.dirname(target)
+    while folder != trash and is_below(folder, trash):
         try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        except FileExistsError:
-            raise InvalidValue(f"log {self._path!r} exists; choose another name with --log") from None
-        except OSError as error:
-            raise LimitReached(f"cannot write the log {self._path!r}: {error.strerror}") from None
-        self._file = os.fdopen(handle, "wb")
-        try:
-            self.write(log=LOG, neardup=__version__, action=plan.action)
-            sync_folder(os.path.dirname(self._path))
-        except BaseException:
-            self._file.close()
-            raise
-
-    def write(self, **cells: Any) -> None:
-        self._file.write(orjson.dumps(cells, option=orjson.OPT_APPEND_NEWLINE))
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def __enter__(self) -> _Log:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
+            with reached(folder, base) as place:
+                place.rmdir()
+        except OSError:  # it is not empty, or was never made
+            if os.path.lexists(folder):
+                return
+        folder = os.path.dirname(folder)
 
 
 # --- bringing it back ------------------------------------------------------------------------------------
 
 
-class _Entry(NamedTuple):
-    action: str
-    path: str
-    keeper: str
-    aside: str
-    target: str | None
-    row: dict[str, Any]
-
-
-def undo(log: str | os.PathLike[str], *, dry_run: bool = False) -> Outcome:
+def undo(log: str | os.PathLike[str], *, within: Sequence[str] = (), dry_run: bool = False) -> Outcome:
     """Bring back what the actions in *log* removed, the last first. Nothing that exists is replaced.
 
-    May be called again: what is back already stays as it is.
+    A log that this user's neardup did not write needs *within*: the folders, the trash among them, in which
+    all that it names must lie. May be called again: what is back already stays as it is.
     """
+    found, trusted = _checked(os.fspath(log), _folders(within))
     outcome = Outcome()
-    for entry in reversed(list(_entries(log))):
+    for entry in reversed(found.entries):
         try:
-            if _restore(entry, dry_run):
+            if _restore(entry, trusted, dry_run):
                 outcome.done.append(entry.path)
+            if not dry_run and entry.target is not None and entry.trash is not None:
+                _prune(entry.target, entry.trash, trusted.base(entry, entry.target))
         except _Unfit as fault:
             outcome.left.append(Left(path_id(entry.path), str(fault)))
         except OSError as error:
@@ -408,83 +502,133 @@ def undo(log: str | os.PathLike[str], *, dry_run: bool = False) -> Outcome:
     return outcome
 
 
-def _entries(log: str | os.PathLike[str]) -> Iterator[_Entry]:
-    """What was begun and not put back at once."""
-    with open(log, "rb") as file:
-        lines = file.read().split(b"\n")
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(orjson.loads(line) if line else None)
-        except orjson.JSONDecodeError:
-            if number < len(lines):  # the last line may be cut: what it says had not begun
-                raise DamagedFile(f"log {os.fspath(log)!r} is damaged in line {number}") from None
-    head, *rest = [row for row in rows if isinstance(row, dict)] or [{}]
-    if head.get("log") != LOG or head.get("action") not in ACTIONS:
-        raise InvalidValue(f"{os.fspath(log)!r} is no undo log of this neardup")
-    put_back = {row.get("number") for row in rest if row.get("step") == "left"}
-    for row in rest:
-        if row.get("step") == "begin" and row.get("number") not in put_back:
-            target = row.get("target")
-            yield _Entry(
-                head["action"],
-                id_path(row["path"]),
-                id_path(row["keeper"]),
-                id_path(row["aside"]),
-                None if target is None else id_path(target),
-                row,
-            )
+@dataclass(frozen=True, slots=True)
+class _Trusted:
+    """From where files are reached: the folders that a log of our own names, or those that the user names."""
+
+    own: bool
+    folders: tuple[str, ...]
+
+    def base(self, entry: Entry, path: str) -> str | None:
+        """The folder from which no link is followed to *path*."""
+        if not self.own:
+            return folder_of(path, self.folders)
+        if path in (entry.path, entry.aside):
+            return entry.root
+        return entry.trash if path == entry.target else None
 
 
-def _restore(entry: _Entry, dry_run: bool) -> bool:
+def _checked(path: str, folders: tuple[str, ...]) -> tuple[Log, _Trusted]:
+    """What *path* says, if it may say so; nothing is touched before all of it was looked at."""
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        log = parse_log(data)
+    except InvalidValue as fault:
+        raise InvalidValue(f"{path!r} cannot be undone: {fault}") from None
+    except DamagedFile as fault:
+        raise DamagedFile(f"log {path!r} is damaged, nothing was brought back: {fault}") from None
+    own = log.is_own(own_key())
+    if not own and not folders:
+        raise RefusedInput(
+            f"log {path!r} was written by another user or neardup, or was changed since{_places(log)}; "
+            "if you trust it, name the folders that it may touch: neardup undo LOG FOLDER..."
+        )
+    for one in (one for entry in log.entries for one in entry.paths if folders):
+        if folder_of(one, folders) is None:
+            raise RefusedInput(f"log {path!r} names {one!r}, which is not below the folders that were named")
+    return log, _Trusted(own, folders)
+
+
+def _places(log: Log) -> str:
+    """Where a log would do something, for who has to decide whether it may."""
+    if not log.entries:
+        return ""
+    ours = _common(os.path.dirname(entry.path) for entry in log.entries)
+    trash = {entry.trash for entry in log.entries if entry.trash is not None}
+    return f" (it names files in {', '.join(map(repr, [*ours, *sorted(trash)]))})"
+
+
+def _common(folders: Iterable[str]) -> list[str]:
+    try:
+        return [os.path.commonpath(list(folders))]
+    except ValueError:  # of several drives
+        return []
+
+
+def _restore(entry: Entry, trusted: _Trusted, dry_run: bool) -> bool:
     """Bring one file back; False if it is there already."""
-    path, row = entry.path, entry.row
-    wanted = Input(path, row["size"], row["sha256"])
-    if os.path.lexists(path):
-        if entry.action == "hardlink" and _is_link(path, entry.keeper):
-            if not dry_run:
-                _own_copy(path, row)
-            return True
-        with suppress(_Unfit):
-            _verified(path, wanted)
-            return False
-        raise _Unfit("another file has its name now; move it away first")
-    for place in (entry.aside, entry.target):
-        if place is not None and os.path.lexists(place):
-            _verified(place, wanted, what=f"{place!r} ")
-            if not dry_run:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                _move(place, path)
-                sync_folder(os.path.dirname(path))
-            return True
-    if row["sha256"] != row["keeper_sha256"]:
-        where = "was deleted" if entry.action == "delete" else f"is not at {entry.target!r}"
-        raise _Unfit(f"{where}, and no byte for byte copy of it is kept")
-    _verified(entry.keeper, wanted, what="its copy ")
-    if not dry_run:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        _copy(entry.keeper, path)
-        _dress(path, row)
-        sync_folder(os.path.dirname(path))
+    wanted = Input(entry.path, entry.size, entry.sha256)
+    with ExitStack() as stack:
+
+        def at(path: str | None) -> Place | None:
+            """The place, if something is there."""
+            if path is None:
+                return None
+            try:
+                place = stack.enter_context(reached(path, trusted.base(entry, path)))
+            except FileNotFoundError:
+                return None
+            return place if place.exists() else None
+
+        there = at(entry.path)
+        places = [place for place in (at(entry.aside), at(entry.target)) if place is not None]
+        if there is not None:
+            return _still_there(there, places, at(entry.keeper), wanted, entry, trusted, dry_run)
+        keeper = None
+        if places:
+            _verified(places[0], wanted, what=f"{places[0].path!r} ")
+        elif entry.sha256 != entry.keeper_sha256:
+            where = "was deleted" if entry.action == "delete" else f"is not at {entry.target!r}"
+            raise _Unfit(f"{where}, and no byte for byte copy of it is kept")
+        elif (keeper := at(entry.keeper)) is None:
+            raise _Unfit("its copy cannot be read: there is none")
+        else:
+            _verified(keeper, wanted, what="its copy ")
+        if not dry_run:
+            base = trusted.base(entry, entry.path)
+            there = stack.enter_context(reached(entry.path, base, make=True))
+            if keeper is None:
+                _move(places[0], there)
+            else:
+                _copy(keeper, there, _dress_of(entry, trusted))
+            there.sync()
     return True
 
 
-def _is_link(path: str, keeper: str) -> bool:
-    return os.path.lexists(keeper) and os.path.samestat(os.lstat(path), os.lstat(keeper))
+def _still_there(
+    there: Place,
+    places: Sequence[Place],
+    keeper: Place | None,
+    wanted: Input,
+    entry: Entry,
+    trusted: _Trusted,
+    dry_run: bool,
+) -> bool:
+    """What is to do where something has the name of the file; False if it is the file itself."""
+    if entry.action == "hardlink" and keeper is not None and _is_same(there, keeper):
+        if not dry_run:
+            own = there.beside(f".neardup-{secrets.token_hex(8)}.aside")
+            _copy(there, own, _dress_of(entry, trusted))
+            own.replace(there)
+            there.sync()
+        return True
+    try:
+        _verified(there, wanted)
+    except _Unfit:
+        raise _Unfit("another file has its name now; move it away first") from None
+    for place in places:  # a second name, where an undo was cut short between the two
+        if _is_same(there, place) and not dry_run:
+            place.unlink()
+    return False
 
 
-def _own_copy(path: str, row: dict[str, Any]) -> None:
-    """Put a copy in the place of a hard link."""
-    beside = os.path.join(os.path.dirname(path), f".neardup-{secrets.token_hex(8)}.aside")
-    _copy(path, beside)
-    _dress(beside, row)
-    os.replace(beside, path)
-    sync_folder(os.path.dirname(path))
+def _is_same(one: Place, other: Place) -> bool:
+    return os.path.samestat(one.status(), other.status())
 
 
-def _dress(path: str, row: dict[str, Any]) -> None:
-    """Give a file the owner, mode and time that it had."""
-    with suppress(OSError, AttributeError):
-        os.chown(path, *row["owner"])
-    os.chmod(path, row["mode"])
-    os.utime(path, ns=(row["modified"], row["modified"]))
+def _dress_of(entry: Entry, trusted: _Trusted) -> Dress:
+    """The mode, time and owner of a file as the log has them; who else wrote it gives no rights away."""
+    if trusted.own:
+        return Dress(entry.mode, entry.modified, entry.owner)
+    return Dress(entry.mode & 0o777, entry.modified, None)

@@ -1,5 +1,9 @@
 """What many tests share: texts of many scripts, in small pieces that tend to meet again."""
 
+import atexit
+import os
+import shutil
+import tempfile
 import unicodedata
 from pathlib import Path
 
@@ -12,6 +16,10 @@ GOLDEN = Path(__file__).parent / "golden"
 # Shared machines stall: a slow example is not a wrong one.
 settings.register_profile("neardup", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("neardup")
+
+# The key of the user's seals is one for all tests, also for those in other processes, and not the user's.
+os.environ["NEARDUP_STATE"] = tempfile.mkdtemp(prefix="neardup-state-")
+atexit.register(shutil.rmtree, os.environ["NEARDUP_STATE"], ignore_errors=True)
 
 # Pieces that touch every rule: case, marks, widths, CJK, format characters, sigma, surrogate pairs.
 PIECES = [

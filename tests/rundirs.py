@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup as nd
-from neardup.runs import COLUMNS
+from neardup.runs import COLUMNS, sealed
 
 TYPES = {"keep": pa.bool_(), "accepted": pa.bool_(), "distance": pa.int32(), "radius": pa.int32()}
 TYPES |= dict.fromkeys(("similarity", "common", "rare"), pa.float64())
@@ -28,6 +28,7 @@ def make_run(
     *,
     rejected: tuple[tuple[str, str], ...] = (),
     similarity: float = 0.9,
+    rule: str = "revision",
     unproved: tuple[str, ...] = (),
     protected: tuple[str, ...] = (),
     **settings: Any,
@@ -41,7 +42,7 @@ def make_run(
         far = None if keeper is None else (5, similarity)
         rows.append([id, keeper or id, keeper is None, keeper, *(far or (None, None))])
         if keeper is not None and id not in unproved:
-            proofs.append([keeper, id, 5, similarity, 0.8, 0.7, True, "revision", scheme.digest, 42])
+            proofs.append([keeper, id, 5, similarity, 0.8, 0.7, True, rule, scheme.digest, 42])
     for keeper, id in rejected:
         proofs.append([keeper, id, 40, 0.5, 0.1, 0.0, False, "too different", scheme.digest, 42])
     _write(folder / "annotations.parquet", rows)
@@ -55,7 +56,7 @@ def make_run(
         "outputs": [output_row(folder / name) for name in ("annotations.parquet", "evidence.parquet")],
         "counts": {"documents": len(rows)},
     }
-    text = json.dumps(manifest, ensure_ascii=False)
+    text = json.dumps(sealed(manifest), ensure_ascii=False)
     (folder / "manifest.json").write_bytes(text.encode("utf-8", "surrogatepass"))
     return folder
 

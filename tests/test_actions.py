@@ -23,6 +23,7 @@ from neardup.actions import plan_removals, remove, undo
 from neardup.adapters.cli import run as cli
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
 from neardup.runs import Run
+from neardup.undologs import Writer
 
 from .rundirs import make_run
 
@@ -77,7 +78,7 @@ def test_where_nothing_can_come_back_undo_is_not_offered(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (files / "in/b.txt").write_text("changed since")
-    assert cli(["apply", "out", "--delete", "--yes"]) == 0
+    assert cli(["apply", "out", "--delete", "--yes"]) == 3
     said = capsys.readouterr().out
     assert "1 cannot be brought back" in said
     assert "neardup undo" not in said
@@ -146,7 +147,7 @@ def test_where_everything_is_left_nothing_is_said_to_be_brought_back(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (files / "in/a.txt").write_text("changed\n")
-    assert cli(["apply", "out", "--delete", "--yes"]) == 0
+    assert cli(["apply", "out", "--delete", "--yes"]) == 3
     said = capsys.readouterr().out
     assert said == "nothing was done: 2 files left as they are\n"
 
@@ -292,7 +293,7 @@ def test_undo_repairs_what_a_power_cut_left(
         with monkeypatch.context() as patch:
             for name in ("rename", "unlink", "link", "fsync"):
                 patch.setattr(os, name, power.counted(getattr(os, name)))
-            patch.setattr(actions._Log, "write", power.needed(actions._Log.write))
+            patch.setattr(Writer, "write", power.needed(Writer.write))
             try:
                 remove(plan_removals(Run("out"), action, trash="bin" if action == "trash" else None), log)
             except Cut:
@@ -337,7 +338,9 @@ def texts(rng: random.Random, folder: Path) -> list[str]:
     Path("in").mkdir()
     names = [f"in/{number}.txt" for number in range(rng.randint(2, 6))]
     for name in names:
-        Path(name).write_text(f"text {rng.randint(0, 1)}")
+        Path(name).write_text(
+            f"{rng.choice(['text', 'Text'])} {rng.randint(0, 1)}"
+        )  # two texts, four spellings
     keepers = {name: None if name == names[0] else rng.choice(names[: names.index(name)]) for name in names}
     keepers = {
         name: None if keeper is None or keepers[keeper] is not None else keeper
@@ -401,7 +404,8 @@ def trial(seed: int, folder: Path, prepare: Callable[[random.Random, Path], list
     work.mkdir()
     os.chdir(work)
     names = prepare(rng, folder)
-    judged = {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in names}
+    contents = {name: Path(name).read_bytes() for name in names}
+    judged = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     action = rng.choice(ACTIONS)
     plan = plan_removals(Run("out"), action, trash="bin")
     precious: set[bytes] = set()  # contents that no run has judged
@@ -475,6 +479,8 @@ def trial(seed: int, folder: Path, prepare: Callable[[random.Random, Path], list
     for path in outcome.done:
         assert path in taken, f"seed {seed}: {path} was not to go"
         keeper = taken[path]
+        if path.endswith(".txt"):
+            assert contents[path].lower() == contents[keeper].lower(), f"seed {seed}: {path} was no copy"
         if keeper not in touched:
             kept = Path(keeper).read_bytes()
             assert hashlib.sha256(kept).hexdigest() == judged[keeper], f"seed {seed}: {keeper} was lost"

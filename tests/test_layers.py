@@ -23,7 +23,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 LAYERS = [
     {"errors", "naive", "_native"},
     {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits", "thumbs"},
-    {"fingerprints", "radius"},
+    {"fingerprints", "radius", "places", "seals"},
     {"distances", "features", "hashes", "sources"},
     {"schemes", "pairs"},
     {"survey", "planner", "index"},
@@ -33,6 +33,7 @@ LAYERS = [
     {"keep", "explain"},
     {"report", "reports", "sinks"},
     {"checkpoints", "runs"},
+    {"proofs", "undologs"},
     {"pipeline", "actions", "search"},
     {"jobs", "calibration"},
     {"calibration_page"},

@@ -12,6 +12,7 @@ import click
 from neardup.adapters.cli import visible
 
 SHOWN = 20
+SOME_LEFT = 3
 
 
 @click.command()
@@ -45,17 +46,19 @@ def command(
 
     With -o the kept records of INPUTS (of the run's own inputs, if none are named) are written to DIR.
     With --trash, --hardlink or --delete documents that are whole files are removed: a dry run unless
-    --yes is given; each file and its keeper are checked again just before, and `neardup undo` brings
+    --yes is given; each file is compared with its keeper again just before, and `neardup undo` brings
     them back from the log. A deleted file comes back only if its keeper is the same byte for byte.
+    INPUTS are then the folders in which files may go, their keepers too; a run that was written by
+    another user, or was changed, needs them.
+
+    Exits with 3 if a file that the run would remove was left as it is.
     """
     chosen = [name for name, on in (("trash", trash), ("hardlink", hardlink), ("delete", delete)) if on]
     if len(chosen) + (output is not None) != 1:
         raise click.UsageError("choose one of -o DIR, --trash DIR, --hardlink and --delete")
     if output is not None:
         return _copy(run_path, inputs, output, overwrite, as_json)
-    if inputs:
-        raise click.UsageError("files are removed from the run's own inputs only; name no INPUTS")
-    return _remove(run_path, chosen[0], trash, yes, log_path, as_json)
+    return _remove(run_path, inputs, chosen[0], trash, yes, log_path, as_json)
 
 
 def _copy(run_path: str, inputs: tuple[str, ...], output: str, overwrite: bool, as_json: bool) -> int:
@@ -78,33 +81,47 @@ def _copy(run_path: str, inputs: tuple[str, ...], output: str, overwrite: bool, 
 
 
 def _remove(
-    run_path: str, action: str, trash: str | None, yes: bool, log_path: str | None, as_json: bool
+    run_path: str,
+    inputs: tuple[str, ...],
+    action: str,
+    trash: str | None,
+    yes: bool,
+    log_path: str | None,
+    as_json: bool,
 ) -> int:
-    from neardup.actions import Outcome, plan_removals, remove
+    from neardup.actions import plan_removals, rehearse, remove
     from neardup.runs import Run
 
-    plan = plan_removals(Run(run_path), action, trash=trash)
+    plan = plan_removals(Run(run_path), action, trash=trash, within=inputs)
     log = None
     if yes:
         moment = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         log = log_path or os.path.join(run_path, f"undo-{moment}.jsonl")
         outcome = remove(plan, log)
     else:
-        outcome = Outcome([one.file.path for one in plan.removals], list(plan.left))
-    back = _restorable(plan, outcome)
-    lost = len(outcome.done) - back
+        outcome = rehearse(plan)
+    code = 0 if all(one.expected for one in outcome.left) else SOME_LEFT
+    gone = set(outcome.done)
+    removals = [one for one in plan.removals if one.file.path in gone]
+    back = _restorable(action, removals)
+    lost = len(removals) - back
+    roots = sorted({one.root for one in removals})
     if as_json:
         left = [{"id": one.path, "reason": one.reason} for one in outcome.left]
-        files: list[Any] = [os.fsencode(path).decode("utf-8", "backslashreplace") for path in outcome.done]
-        facts = {"action": action, "dry_run": not yes, "files": files, "left": left, "log": log}
+        facts: dict[str, Any] = {"action": action, "dry_run": not yes, "folders": list(map(_text, roots))}
+        facts |= {"files": list(map(_text, outcome.done)), "left": left, "log": log}
         click.echo(json.dumps({**facts, "restorable": back, "lost": lost}))
-        return 0
+        return code
     if not yes:
-        for one in plan.removals[:SHOWN]:
+        for one in removals[:SHOWN]:
             keeper = visible(one.keeper.path)
             click.echo(f"{action}: {visible(one.file.path)} (keeper {keeper}, {one.similarity:.3f})")
-        if len(plan.removals) > SHOWN:
-            click.echo(f"... and {len(plan.removals) - SHOWN:,} more")
+        if len(removals) > SHOWN:
+            click.echo(f"... and {len(removals) - SHOWN:,} more")
+        for root in roots[:SHOWN]:
+            click.echo(f"in: {visible(root)}")
+        if len(roots) > SHOWN:
+            click.echo(f"in: {len(roots) - SHOWN:,} more")
     tell_left(outcome)
     if yes and not outcome.done:
         click.echo(f"nothing was done: {len(outcome.left):,} files left as they are")
@@ -116,24 +133,26 @@ def _remove(
         if lost:
             click.echo(f"{lost:,} cannot be brought back: no byte for byte copy of them stays")
     else:
+        size = sum(one.file.bytes or 0 for one in removals)
         click.echo(
-            f"dry run: {len(plan.removals):,} files, {plan.bytes:,} bytes would go; nothing was touched. "
-            "Add --yes to do it."
+            f"dry run: {len(removals):,} files, {size:,} bytes would go, {len(outcome.left):,} would be left "
+            "as they are; nothing was touched. Add --yes to do it."
         )
         if lost:
             click.echo(
                 f"`neardup undo` could bring back {back:,} of them; {lost:,} would be gone for good: no byte "
                 "for byte copy of them stays. With --trash DIR all could be brought back."
             )
-    return 0
+    return code
 
 
-def _restorable(plan: Any, outcome: Any) -> int:
+def _text(path: str) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def _restorable(action: str, removals: list[Any]) -> int:
     """How many of the files that go can be brought back: of a deleted one the keeper is the only copy."""
-    if plan.action != "delete":
-        return len(outcome.done)
-    gone = set(outcome.done)
-    return sum(one.file.path in gone and one.file.sha256 == one.keeper.sha256 for one in plan.removals)
+    return sum(action != "delete" or one.file.sha256 == one.keeper.sha256 for one in removals)
 
 
 def tell_left(outcome: Any) -> None:

@@ -13,16 +13,21 @@ SOME_LEFT = 5
 
 @click.command()
 @click.argument("log", type=click.Path(exists=True, dir_okay=False))
+@click.argument("folders", nargs=-1, metavar="[FOLDER]...")
 @click.option("--dry-run", is_flag=True, help="Say what would come back, touch nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
-def command(log: str, dry_run: bool, as_json: bool) -> int:
+def command(log: str, folders: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
     """Bring back what the actions in LOG removed. Nothing that exists is replaced; it may be repeated.
 
-    Exits with 5 if a file could not be brought back.
+    All that LOG names must lie in the FOLDERs, if any are given, the trash among them. A log that was
+    written by another user, by an earlier neardup, or that was changed, needs them.
+
+    Exits with 5 if a file could not be brought back, with 4 if LOG names what it may not, and with 2 if
+    it is damaged; then nothing was touched.
     """
     from neardup.actions import undo
 
-    outcome = undo(log, dry_run=dry_run)
+    outcome = undo(log, within=folders, dry_run=dry_run)
     if as_json:
         left = [{"path": one.path, "reason": one.reason} for one in outcome.left]
         click.echo(json.dumps({"dry_run": dry_run, "files": len(outcome.done), "left": left}))
