@@ -38,6 +38,8 @@ class Place:
     def open(self, flags: int, mode: int = 0o600) -> int:
         """A handle of the file; never of what a link points to."""
         flags |= _NO_LINK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        if not _NO_LINK and self.exists() and stat.S_ISLNK(self.status().st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), self.path)
         return os.open(self._name, flags, mode, dir_fd=self._folder)
 
     def status(self) -> os.stat_result:
@@ -59,12 +61,13 @@ class Place:
 
     def link(self, other: Place) -> None:
         """Give the file a second name, which must be free."""
+        follow = os.link not in os.supports_follow_symlinks  # there it is no matter of choice
         os.link(
             self._name,
             other._name,
             src_dir_fd=self._folder,
             dst_dir_fd=other._folder,
-            follow_symlinks=False,
+            follow_symlinks=follow,
         )
 
     def unlink(self) -> None:

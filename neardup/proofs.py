@@ -2,8 +2,8 @@
 
 The two are read anew, and what is measured is bound to their digests. Texts must have the similarity
 that the evidence says, and the rule of the run must accept them as if there were no other document.
-What many documents share, and neighbours, are not asked again: they can only turn a pair down, never
-make one, so whatever is refused here was refused there.
+What many documents share, and neighbours, are not asked again: alone, a pair has these tests in its
+favour, and who made them is for the seal of the run to show.
 """
 
 from __future__ import annotations
@@ -59,10 +59,9 @@ class Proofs:
         self._rule: pictures.Rule | None = None
         self._measure: Measure | None = None
         if settings.get("format") == "image":
+            asked = settings.get("radius")
             self._rule = run.picture_rule
-            self._radius = (
-                max(settings["radius"], pictures.RADIUS) if _is_radius(settings) else pictures.RADIUS
-            )
+            self._radius = max(asked, pictures.RADIUS) if type(asked) is int else pictures.RADIUS
         else:
             self._measure = run.measure
 
@@ -99,10 +98,6 @@ class Proofs:
         if file.hashed() != one.sha256:
             raise Unproved(f"{what}changed since the run: its content is another")
         return text
-
-
-def _is_radius(settings: object) -> bool:
-    return isinstance(settings, dict) and type(settings.get("radius")) is int
 
 
 def _picture(one: Input) -> Picture:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neardup.errors import DamagedFile, InvalidValue, RefusedInput
+from neardup.errors import DamagedFile, InvalidValue, RefusedInput, shown
 from neardup.files import file_digest
 from neardup.pictures import Rule as PictureRule
 from neardup.pictures import rule_for
@@ -123,7 +123,10 @@ class Run:
     def is_own(self) -> bool:
         """Whether the manifest, and with it all it has the digest of, is what this user's neardup wrote."""
         body = {name: value for name, value in self.manifest.items() if name != "seal"}
-        return holds(own_key(), self.manifest.get("seal"), *_sealed_parts(body))
+        try:
+            return holds(own_key(), self.manifest.get("seal"), *_sealed_parts(body))
+        except RecursionError:  # deeper than anything that we write
+            return False
 
     @property
     def measure(self) -> Measure:
@@ -259,6 +262,11 @@ class Run:
         if missing is not None and not named:
             raise RefusedInput(
                 f"{missing!r} is not here; go to the folder where the run was made, or {NAME_THEM}"
+            )
+        if not named and any("://" in name for name in given) and not self.is_own:
+            raise RefusedInput(
+                f"run {self.path!r} was written by another user or neardup, or was changed since, and names "
+                f"an address, {shown(next(name for name in given if '://' in name))}; {NAME_THEM}"
             )
         settings = self.settings
         return open_source(

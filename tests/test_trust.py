@@ -121,13 +121,15 @@ def test_a_run_of_another_user_needs_the_folders_to_be_named(
 
 
 def test_where_no_key_can_be_kept_a_run_is_made_and_needs_the_folders(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("NEARDUP_STATE", "/dev/null/nowhere")
     assert cli(["dedupe", "in", "-o", "again", "--quiet"]) == 0
     assert json.loads(Path("again/manifest.json").read_text())["seal"] is None
     assert cli(["apply", "again", "--delete"]) == 4
+    capsys.readouterr()
     assert cli(["apply", "again", "in", "--trash", "bin", "--yes", "--log", "log.jsonl"]) == 0
+    assert f"neardup undo log.jsonl {home}/bin {home}/in\n" in capsys.readouterr().out
     assert cli(["undo", "log.jsonl"]) == 4
     assert cli(["undo", "log.jsonl", "in", "bin"]) == 0
     assert len(tree(home / "in")) == len(TEXTS)
@@ -225,6 +227,15 @@ def test_compressed_files_and_pages_are_measured_as_they_were_read(
     assert len(os.listdir("in")) == 1
 
 
+def test_a_run_of_others_makes_no_network_call(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def remote(facts: Any) -> None:
+        facts["inputs"][0]["name"] = "https://example.invalid/a.jsonl"
+
+    edit(Path("out/manifest.json"), remote)
+    assert cli(["apply", "out", "-o", "kept"]) == 4
+    assert "names an address, 'https://example.invalid/a.jsonl'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["in/../secret.txt", "{home}/secret.txt"])
 def test_a_path_outside_the_inputs_is_refused(home: Path, name: str) -> None:
     name = name.format(home=home)
@@ -296,6 +307,9 @@ def test_a_manifest_of_any_content_is_no_internal_error(
         Path("out/manifest.json").write_text(json.dumps(facts))
         code = cli(["apply", "out", "in", "--delete"])
         assert code != 1, (name, value, capsys.readouterr().err)
+    for deep in (100, 400, 900):
+        Path("out/manifest.json").write_text(good[:-2] + ', "more": ' + "[" * deep + "]" * deep + "}")
+        assert cli(["apply", "out", "--delete"]) in (2, 4)
     Path("out/manifest.json").write_text("[" * 100_000)
     assert cli(["apply", "out", "in", "--delete"]) == 2
     assert tree(home / "in") == before

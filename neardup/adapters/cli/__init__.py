@@ -1,7 +1,7 @@
 """The command line. One module a command, loaded when the command is used.
 
 Results go to standard output, talk to standard error. Exit codes: 0 done, 1 internal error,
-2 usage, 3 finished but some records were quarantined, 4 an input file was refused,
+2 usage, 3 finished but some records were quarantined (or files left), 4 an input file was refused,
 5 limit, disk or permission, 6 a guard stopped the run, 130 and 143 signals.
 """
 

@@ -91,6 +91,7 @@ def _remove(
 ) -> int:
     from neardup.actions import plan_removals, rehearse, remove
     from neardup.runs import Run
+    from neardup.seals import own_key
 
     plan = plan_removals(Run(run_path), action, trash=trash, within=inputs)
     log = None
@@ -129,7 +130,8 @@ def _remove(
         click.echo(f"{len(outcome.done):,} files removed ({action}), {len(outcome.left):,} left as they are")
         if back:
             which = f"{back:,} of them" if lost else "them"
-            click.echo(f"to bring {which} back: neardup undo {visible(log or '')}")
+            named = [log or "", *(_touched(removals, plan.trash) if own_key() is None else [])]
+            click.echo(f"to bring {which} back: neardup undo {' '.join(map(visible, named))}")
         if lost:
             click.echo(f"{lost:,} cannot be brought back: no byte for byte copy of them stays")
     else:
@@ -144,6 +146,12 @@ def _remove(
                 "for byte copy of them stays. With --trash DIR all could be brought back."
             )
     return code
+
+
+def _touched(removals: list[Any], trash: str | None) -> list[str]:
+    """The folders that `undo` has to be told, where there is no key to seal its log."""
+    roots = {root for one in removals for root in (one.root, one.keeper_root)}
+    return sorted(roots if trash is None else {*roots, trash})
 
 
 def _text(path: str) -> str:
