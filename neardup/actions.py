@@ -559,6 +559,7 @@ def _common(folders: Iterable[str]) -> list[str]:
 def _restore(entry: Entry, trusted: _Trusted, dry_run: bool) -> bool:
     """Bring one file back; False if it is there already."""
     wanted = Input(entry.path, entry.size, entry.sha256)
+    dress = _dress_of(entry, trusted)
     with ExitStack() as stack:
 
         def at(path: str | None) -> Place | None:
@@ -571,56 +572,84 @@ def _restore(entry: Entry, trusted: _Trusted, dry_run: bool) -> bool:
                 return None
             return place if place.exists() else None
 
-        there = at(entry.path)
-        places = [place for place in (at(entry.aside), at(entry.target)) if place is not None]
-        if there is not None:
-            return _still_there(there, places, at(entry.keeper), wanted, entry, trusted, dry_run)
-        keeper = None
-        if places:
-            _verified(places[0], wanted, what=f"{places[0].path!r} ")
-        elif entry.sha256 != entry.keeper_sha256:
+        there, aside, target, keeper = map(at, (entry.path, entry.aside, entry.target, entry.keeper))
+        if entry.sha256 != entry.keeper_sha256:
+            keeper = None
+        if aside is not None and keeper is not None and _is_cut(aside, keeper):
+            # An undo before this one was cut short while it made its copy.
+            if not dry_run:
+                aside.unlink()
+            aside = None
+        linked = False
+        if entry.action == "hardlink" and there is not None and keeper is not None:
+            linked = _is_same(there, keeper)
+        if there is not None and not linked:
+            _check_back(there, wanted)
+            if not dry_run:
+                _drop_names(there, aside, target)
+            return False
+        place = aside or target
+        if place is not None:
+            _verified(place, wanted, what=f"{place.path!r} ")
+        elif keeper is not None:
+            _verified(keeper, wanted, what="its copy ")
+        elif entry.sha256 == entry.keeper_sha256:
+            raise _Unfit(f"its copy {entry.keeper!r} is gone, too")
+        else:
             where = "was deleted" if entry.action == "delete" else f"is not at {entry.target!r}"
             raise _Unfit(f"{where}, and no byte for byte copy of it is kept")
-        elif (keeper := at(entry.keeper)) is None:
-            raise _Unfit("its copy cannot be read: there is none")
+        if dry_run:
+            return True
+        there = stack.enter_context(reached(entry.path, trusted.base(entry, entry.path), make=True))
+        if place is None:
+            assert keeper is not None
+            place = there.beside(os.path.basename(entry.aside))
+            _copy(keeper, place, dress)
+        elif keeper is not None:
+            _dress_again(place, dress)
+        if linked:
+            place.replace(there)
         else:
-            _verified(keeper, wanted, what="its copy ")
-        if not dry_run:
-            base = trusted.base(entry, entry.path)
-            there = stack.enter_context(reached(entry.path, base, make=True))
-            if keeper is None:
-                _move(places[0], there)
-            else:
-                _copy(keeper, there, _dress_of(entry, trusted))
-            there.sync()
+            _move(place, there)
+            _drop_names(there, target)
+        there.sync()
     return True
 
 
-def _still_there(
-    there: Place,
-    places: Sequence[Place],
-    keeper: Place | None,
-    wanted: Input,
-    entry: Entry,
-    trusted: _Trusted,
-    dry_run: bool,
-) -> bool:
-    """What is to do where something has the name of the file; False if it is the file itself."""
-    if entry.action == "hardlink" and keeper is not None and _is_same(there, keeper):
-        if not dry_run:
-            own = there.beside(f".neardup-{secrets.token_hex(8)}.aside")
-            _copy(there, own, _dress_of(entry, trusted))
-            own.replace(there)
-            there.sync()
-        return True
+def _check_back(there: Place, wanted: Input) -> None:
+    """Raise if what has the name of the file is another one."""
     try:
         _verified(there, wanted)
     except _Unfit:
         raise _Unfit("another file has its name now; move it away first") from None
-    for place in places:  # a second name, where an undo was cut short between the two
-        if _is_same(there, place) and not dry_run:
+
+
+def _drop_names(there: Place, *places: Place | None) -> None:
+    """Remove other names of a file, where something was cut short between giving one and taking one."""
+    for place in places:
+        if place is not None and place.exists() and _is_same(there, place):
             place.unlink()
-    return False
+
+
+def _is_cut(place: Place, whole: Place) -> bool:
+    """Whether a file is the beginning of another, and less."""
+    if not all(stat.S_ISREG(one.status().st_mode) for one in (place, whole)):
+        return False
+    with os.fdopen(place.open(_READ), "rb") as part, os.fdopen(whole.open(_READ), "rb") as file:
+        if os.fstat(part.fileno()).st_size >= os.fstat(file.fileno()).st_size:
+            return False
+        while piece := part.read(1 << 20):
+            if file.read(len(piece)) != piece:
+                return False
+    return True
+
+
+def _dress_again(place: Place, dress: Dress) -> None:
+    """Dress a copy that an undo was cut short at; one that is dressed stays as it is."""
+    status = place.status()
+    if (stat.S_IMODE(status.st_mode), status.st_mtime_ns) != (dress.mode, dress.modified):
+        with os.fdopen(place.open(_READ), "rb") as file:
+            _dress(file.fileno(), place.path, file.fileno(), dress)
 
 
 def _is_same(one: Place, other: Place) -> bool:

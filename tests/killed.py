@@ -47,11 +47,11 @@ class Killer:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
         )
 
-    def run(self, arguments: list[str], *, step: int = 0, signal: int = 9) -> Ended:
-        """Do it; with *step* 0 to its end."""
+    def run(self, arguments: list[str], *, step: int = 0, signal: int = 9, folder: str = ".") -> Ended:
+        """Do it in *folder*; with *step* 0 to its end."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps([step, int(signal), arguments]) + "\n")
+        self._server.stdin.write(json.dumps([step, int(signal), folder, arguments]) + "\n")
         self._server.stdin.flush()
         answer = self._server.stdout.readline()
         assert answer, f"the server ended with {self._server.wait()}"
@@ -69,15 +69,16 @@ class Killer:
 def _serve() -> None:
     for module, constant, value in CONSTANTS:
         setattr(import_module(module), constant, value)
-    for module in ("neardup.jobs", "neardup.adapters.cli.dedupe", "pyarrow.parquet"):
+    for module in ("neardup.jobs", "neardup.actions", "neardup.adapters.cli.dedupe", "pyarrow.parquet"):
         import_module(module)
     for line in sys.stdin:
-        step, number, arguments = json.loads(line)
+        step, number, folder, arguments = json.loads(line)
         with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as said:
             child = os.fork()
             if child == 0:
                 os.dup2(told.fileno(), 2)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                os.chdir(folder)
                 _job(step, number, arguments, said.fileno())
             _, status = os.waitpid(child, 0)
             told.seek(0)
@@ -109,7 +110,7 @@ def _job(last: int, number: int, arguments: list[str], said: int) -> None:
 
         return made
 
-    for name in ("fsync", "replace", "unlink", "mkdir", "rmdir"):
+    for name in ("fsync", "replace", "rename", "link", "unlink", "mkdir", "rmdir"):
         setattr(os, name, counted(getattr(os, name)))
     batches = sources.Source.batches
 

@@ -25,6 +25,7 @@ from neardup.errors import DamagedFile, InvalidValue, RefusedInput
 from neardup.runs import Run
 from neardup.undologs import Writer
 
+from .killed import Killer
 from .rundirs import make_run
 
 ACTIONS = ["trash", "hardlink", "delete"]
@@ -317,6 +318,54 @@ def test_undo_repairs_what_a_power_cut_left(
             break
         make_again(files)
     assert ended
+
+
+def seen(folder: Path) -> dict[str, tuple[bytes, int, int]]:
+    """What is below a folder, hidden files too: bytes, mode and time."""
+    return {
+        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mode, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_what_was_killed_at_any_step_comes_back(files: Path, action: str) -> None:
+    """A process that applies, and one that undoes, killed at each of its steps; the next one finishes."""
+    before, kills = seen(files / "in"), 0
+    flags = ["--trash", str(files / "bin")] if action == "trash" else [f"--{action}"]
+    with Killer() as killer:
+
+        def apply(step: int) -> int:
+            shutil.rmtree("out")
+            make_run(Path("out"), ["in/a.txt", "in/b.txt"], {"in/a.txt": None, "in/b.txt": "in/a.txt"})
+            Path("log.jsonl").unlink(missing_ok=True)
+            asked = ["apply", "out", *flags, "--yes", "--log", "log.jsonl"]
+            return killer.run(asked, step=step, folder=str(files)).code
+
+        def undo(step: int) -> int:
+            return killer.run(["undo", "log.jsonl"], step=step, folder=str(files)).code
+
+        for step in range(2, 500, 2):  # after each call
+            ended = apply(step) == 0
+            if os.path.exists("log.jsonl") and os.path.getsize("log.jsonl"):
+                assert undo(0) == 0
+            assert seen(files / "in") == before, f"apply was killed at step {step}"
+            assert not os.path.exists("bin") or not os.listdir("bin"), f"apply was killed at step {step}"
+            if ended:
+                break
+            kills += 1
+        for step in range(2, 500, 2):
+            assert apply(0) == 0
+            ended = undo(step) == 0
+            assert undo(0) == 0
+            assert seen(files / "in") == before, f"undo was killed at step {step}"
+            assert not os.path.exists("bin") or not os.listdir("bin")
+            if ended:
+                break
+            kills += 1
+    assert ended
+    assert kills > 8
 
 
 def make_again(folder: Path) -> None:

@@ -399,7 +399,7 @@ def test_a_log_that_was_changed_is_refused_as_a_whole(change: str, log: Path, ho
 
 def test_a_log_whose_end_is_cut_brings_back_what_it_tells(log: Path, home: Path) -> None:
     data = log.read_bytes()
-    for size in range(len(data.splitlines()[0]), len(data)):
+    for size in range(len(data.splitlines()[0]), len(data), 5):
         log.write_bytes(data[:size])
         assert undo(log, dry_run=True).left == []
     assert len(undo(log).done) == 2
