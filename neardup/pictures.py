@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import _native
-from neardup.errors import UnknownName
 from neardup.features.image import (
     DULL,
     EVERY,
@@ -272,16 +271,14 @@ RULES: Final = {
 }
 
 
-def rule_for(name: str, similarity: float) -> Rule:
-    """The rule of that name where *similarity* is asked for; only the default one listens to it.
+def rule_of(name: str, similarity: float | None = None) -> Rule:
+    """The rule of that name; the default one with its least mean, if *similarity* says another.
 
-    >>> rule_for("default", 0.9).mean, rule_for("strict", 0.5) == RULES["strict"]
-    (0.9, True)
+    >>> rule_of("default", 0.9).strong is None, rule_of("strict", 0.5) == RULES["strict"]
+    (True, True)
     """
-    if name not in RULES:
-        raise UnknownName(f"unknown verification {name!r} of pictures; known: {', '.join(RULES)}")
     rule = RULES[name]
-    if name != "default":
+    if name != "default" or similarity is None:
         return rule
     return replace(rule, mean=similarity, strong=None if similarity > rule.mean else rule.strong)
 

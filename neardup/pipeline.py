@@ -675,7 +675,7 @@ class Flow:
         )
 
     def _picture_judge(self, found: Candidates) -> Callable[[Rows, Rows], Verdicts]:
-        rule = pictures.rule_for(self.measure.name, self.settings.similarity)
+        rule = pictures.rule_of(self.measure.name, self.settings.similarity)
         ways = found.ways
         assert ways is not None
 

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput, shown
 from neardup.files import file_digest
+from neardup.pictures import RULES as PICTURE_RULES
 from neardup.pictures import Rule as PictureRule
-from neardup.pictures import rule_for
+from neardup.pictures import rule_of
 from neardup.schemes import Scheme
 from neardup.seals import holds, own_key, seal
 from neardup.sources import Source, id_path, open_source, path_id
@@ -122,9 +123,8 @@ class Run:
     @property
     def is_own(self) -> bool:
         """Whether the manifest, and with it all it has the digest of, is what this user's neardup wrote."""
-        body = {name: value for name, value in self.manifest.items() if name != "seal"}
         try:
-            return holds(own_key(), self.manifest.get("seal"), *_sealed_parts(body))
+            return holds(own_key(), self.manifest.get("seal"), *_sealed_parts(self.manifest))
         except RecursionError:  # deeper than anything that we write
             return False
 
@@ -137,9 +137,9 @@ class Run:
     def picture_rule(self) -> PictureRule:
         """The same for pictures."""
         name, similarity = self._rule()
-        if similarity is None:
-            raise DamagedFile(f"run {self.path!r} does not say how similar pictures must be")
-        return rule_for(name, similarity)
+        if name not in PICTURE_RULES:
+            raise DamagedFile(f"run {self.path!r} has no rule for pictures, but {shown(name)}")
+        return rule_of(name, similarity)
 
     def _rule(self) -> tuple[str, float | None]:
         name, similarity = self.settings.get("verify") or "default", self.settings.get("similarity")
@@ -381,15 +381,23 @@ def _file(row: dict[str, Any]) -> Input:
         name: row[name] if type(row.get(name)) is kind else None
         for name, kind in (("bytes", int), ("sha256", str), ("modified", int), ("root", str))
     }
+    try:
+        os.fsencode(row["name"])
+    except UnicodeError:
+        raise DamagedFile(f"the manifest names {shown(row['name'])}, which no file can be called") from None
     return Input(row["name"], **found)
 
 
-def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """*manifest* with the seal of the user; a null where there is no place for a key."""
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """*manifest* with the seal of the user; a null where there is no place for a key.
+
+    Only for what this process knows to be so: who changes a manifest asks first whether the run `is_own`.
+    """
     return {**manifest, "seal": seal(own_key(make=True), *_sealed_parts(manifest))}
 
 
-def _sealed_parts(body: Any) -> tuple[bytes, bytes]:
+def _sealed_parts(manifest: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    body = {name: value for name, value in manifest.items() if name != "seal"}
     # As it is read again: keys are texts and tuples lists.
     body = json.loads(json.dumps(body))
     return b"run", json.dumps(body, sort_keys=True, separators=(",", ":")).encode("ascii")

@@ -285,7 +285,7 @@ def test_a_link_in_the_trash_is_not_followed(home: Path) -> None:
 
 
 def manifests() -> Iterator[tuple[str, Any]]:
-    for value in (None, 7, -1.5, "x", [], {}, [[]], True, "\0", 10**40):
+    for value in (None, 7, -1.5, "x", [], {}, [[]], True, "\0", "\ud800", 10**40):
         for name in ("settings", "inputs", "protected", "outputs", "scheme", "counts", "seal"):
             yield name, value
         for name in ("verify", "similarity", "format", "html", "radius"):
