@@ -32,6 +32,8 @@ MAGIC: Final = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"\xfd7zXZ\x00": "xz",
     b"BZh": "bz2",
+    # A frame to skip may come first: parallel and seekable zstd files begin with one.
+    **{bytes([low, 0x2A, 0x4D, 0x18]): "zstd" for low in range(0x50, 0x60)},
 }
 WORKERS: Final = 2  # threads that look at pieces before they are asked for
 SUFFIXES: Final = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bz2"}
