@@ -7,15 +7,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from neardup.wording import counted
+
 Advance = Callable[[int, int], None]
 """Documents, and of another unit how much, that are done so far."""
 
 
 @contextmanager
-def stage(name: str, *, total: int = 0, unit: str = "bytes", quiet: bool = False) -> Iterator[Advance]:
+def stage(
+    name: str, *, total: int = 0, unit: str = "bytes", what: str = "document", quiet: bool = False
+) -> Iterator[Advance]:
     """Call the result with the documents, and the bytes or another *unit*, that are done so far.
 
-    *total* of the unit are to do, 0 if unknown.
+    *total* of the unit are to do, 0 if unknown. *what* is what is counted instead of documents.
     """
     start = time.monotonic()
     done = 0
@@ -36,7 +40,7 @@ def stage(name: str, *, total: int = 0, unit: str = "bytes", quiet: bool = False
     else:
         yield advance
     took = time.monotonic() - start
-    print(f"{name}: {done:,} documents in {took:.1f} s", file=sys.stderr)
+    print(f"{name}: {counted(done, what)} in {took:.1f} s", file=sys.stderr, flush=True)
 
 
 def by_share(advance: Advance, documents: int, step: int = 0, steps: int = 1) -> Callable[[float], None]:
@@ -51,7 +55,7 @@ def by_share(advance: Advance, documents: int, step: int = 0, steps: int = 1) ->
 
 def note(text: str) -> None:
     """Say something that a person should know, and that ends nothing."""
-    print(f"neardup: {text}", file=sys.stderr)
+    print(f"neardup: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
-    {"errors", "naive", "_native"},
+    {"errors", "naive", "_native", "wording"},
     {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits", "thumbs"},
     {"fingerprints", "radius", "places", "seals"},
     {"distances", "features", "hashes", "sources"},
