@@ -49,6 +49,24 @@ class Checkpoints:
             found = self._read(os.path.join(self._remembered, name + ".arrow"))
         return found
 
+    def opened(self, name: str) -> pa.Table | None:
+        """A finished part that is read where it is, for one that need not fit into memory."""
+        if self._folder is None:
+            return None
+        try:
+            with open(self._path(name), "rb") as file:
+                size = os.fstat(file.fileno()).st_size - _SUM
+                found, left = hashlib.blake2b(digest_size=_SUM), size
+                while left > 0 and (piece := file.read(min(left, 1 << 20))):
+                    found.update(piece)
+                    left -= len(piece)
+                if found.digest() != file.read():
+                    return None
+            mapped = pa.memory_map(self._path(name))
+            return self._own(pa.ipc.open_file(pa.BufferReader(mapped.read_buffer(size))).read_all())
+        except (OSError, ValueError, pa.ArrowException):
+            return None
+
     def _read(self, path: str) -> pa.Table | None:
         try:
             with open(path, "rb") as file:
@@ -58,6 +76,10 @@ class Checkpoints:
             table = pa.ipc.open_file(pa.py_buffer(data[:-_SUM])).read_all()
         except (OSError, pa.ArrowException):
             return None
+        return self._own(table)
+
+    def _own(self, table: pa.Table) -> pa.Table | None:
+        """*table* without the key that it carries, if that is the key of this run."""
         found = table.schema.metadata or {}
         if found.get(_KEY) != self._key:
             return None

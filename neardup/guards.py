@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from neardup.errors import InvalidValue, shown
+from neardup.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,11 @@ class Limits:
             value = getattr(self, name)
             if value is not None and (type(value) not in (int, float) or not 0 <= value <= 1):
                 raise InvalidValue(f"{name} must be a share from 0 to 1, not {shown(value)}")
+
+
+SAME_FROM: Final = 1000
+"""Documents above which the share with one fingerprint is looked at."""
+OFF: Final = Limits(max_cluster=None, max_loss=None, max_same=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +65,69 @@ class Trip:
         """Whether the run must not go on."""
         return self.value > self.limit
 
+    @property
+    def setting(self) -> str:
+        """The name of the limit in Python."""
+        return self.name.lstrip("-").replace("-", "_")
+
+    @property
+    def least(self) -> float:
+        """The least limit that lets the run pass: a number of members, or a share in few digits.
+
+        >>> Trip("--max-loss", 0.5, 0.503, "", ()).least, Trip("--max-same", 0.01, 0.07, "", ()).least
+        (0.51, 0.07)
+        """
+        if isinstance(self.limit, int):
+            return self.value
+        step = 1 if self.value >= 0.1 else 0.1  # per cent
+        at = math.floor(self.value * 100 / step)
+        while (share := float(f"{at * step:.6g}") / 100) < self.value:  # as the option is read
+            at += 1
+        return share
+
+    @property
+    def option(self) -> str:
+        """The option that lets the run pass, with its least value."""
+        return f"{self.name} {_limit(self.least)}"
+
     def __str__(self) -> str:
-        limit = f"{self.limit:g}" if isinstance(self.limit, int) else f"{self.limit * 100:g}%"
+        limit = _limit(self.limit)
         shown = ", ".join(self.examples)
         return (
             f"{self.what} (limit {limit}; for example {shown})" if shown else f"{self.what} (limit {limit})"
         )
+
+
+def _limit(value: float) -> str:
+    return f"{value}" if isinstance(value, int) else f"{value * 100:.6g}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """What a run met that guards look at; any limits can be held against it."""
+
+    clusters: Sequence[tuple[int, Sequence[str]]]
+    """The largest clusters: how many members each has, and some of them."""
+    losses: Sequence[Loss]
+    """The sources that lose the largest shares."""
+    lost: Sequence[str]
+    """Some documents that the first of them loses."""
+    documents: int
+    same: int
+    """How many documents have one fingerprint, at most."""
+    alike: Sequence[str]
+    """Some of those."""
+    noun: str = "document"
+
+
+def trips(limits: Limits, met: Met) -> tuple[Trip, ...]:
+    """The guards that are on, and what each met."""
+    found: list[Trip | None] = []
+    if met.documents:
+        found = [cluster_guard(limits, met.clusters), loss_guard(limits, met.losses, met.lost, met.noun)]
+    if met.same:
+        found.append(same_guard(limits, met.documents, met.same, met.alike, met.noun))
+    return tuple(trip for trip in found if trip is not None)
 
 
 def cluster_guard(limits: Limits, clusters: Sequence[tuple[int, Sequence[str]]]) -> Trip | None:
@@ -70,32 +135,32 @@ def cluster_guard(limits: Limits, clusters: Sequence[tuple[int, Sequence[str]]])
     if limits.max_cluster is None:
         return None
     (size, members), *others = clusters
-    what = f"the largest cluster has {size:,} members"
+    what = f"the largest cluster has {counted(size, 'member')}"
     also = [f"{more:,} ({', '.join(some)})" for more, some in others if more > limits.max_cluster]
     if also:
         what += f"; the next ones have {' and '.join(also)}"
     return Trip("--max-cluster", limits.max_cluster, size, what, tuple(members))
 
 
-def loss_guard(limits: Limits, losses: Sequence[Loss], examples: Sequence[str]) -> Trip | None:
+def loss_guard(limits: Limits, losses: Sequence[Loss], examples: Sequence[str], noun: str) -> Trip | None:
     """The sources that lose the largest shares, and examples of what the first one loses."""
     worst, *others = losses
     if limits.max_loss is None or not worst.documents:
         return None
-    what = f"source {worst.source!r} would lose {_loss(worst)}"
-    also = [f"{one.source!r} {_loss(one)}" for one in others if one.share > limits.max_loss]
+    what = f"source {worst.source!r} would lose {_loss(worst, noun)}"
+    also = [f"{one.source!r} {_loss(one, noun)}" for one in others if one.share > limits.max_loss]
     if also:
         what += f"; {' and '.join(also)}"
     return Trip("--max-loss", float(limits.max_loss), worst.share, what, tuple(examples))
 
 
-def _loss(loss: Loss) -> str:
-    return f"{loss.removed:,} of {loss.documents:,} documents ({loss.share:.1%})"
+def _loss(loss: Loss, noun: str) -> str:
+    return f"{loss.removed:,} of {counted(loss.documents, noun)} ({loss.share:.1%})"
 
 
-def same_guard(limits: Limits, documents: int, same: int, examples: Sequence[str]) -> Trip | None:
+def same_guard(limits: Limits, documents: int, same: int, examples: Sequence[str], noun: str) -> Trip | None:
     """The fingerprint that most documents have."""
-    if limits.max_same is None or documents <= 1000:
+    if limits.max_same is None or documents <= SAME_FROM:
         return None
-    what = f"one fingerprint is shared by {same:,} of {documents:,} documents ({same / documents:.1%})"
+    what = f"one fingerprint is shared by {same:,} of {counted(documents, noun)} ({same / documents:.1%})"
     return Trip("--max-same", float(limits.max_same), same / documents, what, tuple(examples))

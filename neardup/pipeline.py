@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache, cached_property
+from inspect import signature
 from itertools import chain, islice
 from typing import Any, Final, TypeVar
 
@@ -33,8 +34,8 @@ from neardup.features.image import WHOLE as WHOLE_PICTURE
 from neardup.features.image import fingerprints_of
 from neardup.files import check_path
 from neardup.fingerprints import Fingerprints
+from neardup.guards import OFF, SAME_FROM, Loss, Met, Trip, trips
 from neardup.guards import Limits as Guards
-from neardup.guards import Loss, Trip, cluster_guard, loss_guard, same_guard
 from neardup.keep import Keep, keep_order, parse_keep, undated
 from neardup.pairs import join, join_batches
 from neardup.planner import plan
@@ -66,6 +67,7 @@ from neardup.verify import (
     measuring_scheme,
     parse_measure,
 )
+from neardup.wording import counted
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -86,6 +88,10 @@ CHECKPOINT_SECONDS: Final = 30.0
 # The layout of checkpoints.
 PARTS: Final = 4
 EXAMPLES: Final = 5
+# What is joined: of texts, or pictures, that are the same, only one is.
+DISTINCT: Final = ("distinct text", "distinct picture")
+# The parts of a run that a guard stopped.
+STOPPED: Final = ("annotations", "evidence", "without_information", "fitted", "stopped", "input-0", "input-1")
 # Clusters and sources that a guard names.
 WORST: Final = 3
 # Bad records that a result holds, and bytes of each.
@@ -160,8 +166,12 @@ class Settings:
                 check_text(name, getattr(self, name))
         if self.within is not None and self.across is not None:
             raise InvalidValue("choose one of within and across")
+        if self.guards is None or isinstance(self.guards, bool):
+            object.__setattr__(self, "guards", Guards() if self.guards else OFF)
         if not isinstance(self.guards, Guards):
-            raise InvalidType(f"guards must be Limits of neardup.guards, not {shown(self.guards)}")
+            raise InvalidType(
+                f"guards must be Limits of neardup.guards, or False for none, not {shown(self.guards)}"
+            )
         parse_keep(check_text("keep", self.keep))
         parse_measure(check_text("verify", self.verify))
 
@@ -249,9 +259,7 @@ class Result:
         Records that could not be used (`bad`) are not among them. Raises GuardStopped if a guard says that
         too much would go; annotations and evidence show what.
         """
-        stopped = [trip.name.lstrip("-").replace("-", "_") for trip in self.guards if trip.stopped]
-        limits = ", ".join(f"{name}=None" for name in stopped)
-        check_guards(self, way_out=f"pass guards=neardup.guards.Limits({limits}), or with a higher limit")
+        check_guards(self)
         if (held := self._held()) is not None:
             held = held.now()
             source = Source([held], self.source.request, unique=True)
@@ -333,8 +341,9 @@ def dedupe(
 
     `kept` of the result are the documents that stay. It raises GuardStopped where a guard says that the
     run must not go on: `guards=neardup.guards.Limits(max_loss=0.9, max_cluster=None)` raises the limit of
-    one and switches off another. `bad` of the result tells which records could not be used, and why, such
-    as a second document with the same id. If no input can be read at all, that is RefusedInput.
+    one and switches off another, `guards=False` all of them. `bad` of the result tells which records could
+    not be used, and why, such as a second document with the same id. If no input can be read at all, that is
+    RefusedInput.
 
     >>> result = dedupe([{"id": "a", "text": "one and the same short text"},
     ...                  {"id": "b", "text": "One and the same  short text!"},
@@ -384,6 +393,8 @@ def dedupe(
         )
     flow = Flow(settings, recipe, threads=threads, memory=memory, work=work, key=key, quiet=quiet)
     result = flow.run(source, guarded)
+    if work is not None and any(trip.stopped for trip in result.guards):
+        flow.save_stopped(result, [source] if guarded is None else [source, guarded])
     for one in [source] if guarded is None else [source, guarded]:
         if one.refused and not one.records:
             first = one.refused[0]
@@ -407,6 +418,7 @@ def check_size(name: str, value: int) -> int:
 def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
     known = {item.name for item in fields(Settings)}
     if unknown := sorted(set(choices) - known):
+        known |= set(signature(dedupe).parameters) - {"data", "choices"}
         raise InvalidType(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
     if settings is None:
         return Settings(**choices)
@@ -466,10 +478,13 @@ class Flow:
         self.keep: Keep = parse_keep(settings.keep)
         self.measure: Measure = parse_measure(settings.verify, settings.similarity)
         self.pictures = scheme is not None and scheme.features == "picture"
+        self._noun = "picture" if self.pictures else "document"
         self.work, self.quiet, self._tell = work, quiet, tell
         self.checkpoints = Checkpoints(work, key or run_key(settings, scheme, []))
         self._saved = time.monotonic()
         self._undated = 0
+        self._met = Met([], [], [], 0, 0, [])
+        self._restored = False  # whether the result is one that a guard stopped before
         self._table = ""  # the checkpoint of frequencies that the last one of the survey names
         self._key = b""  # the secret by which this run identifies texts
 
@@ -478,7 +493,8 @@ class Flow:
         try:
             return self._stages(source, protected)
         except ChangedInput:
-            self.checkpoints.forget("survey")  # so that a new run begins with what is there now
+            for name in ("stopped", "survey"):  # so that a new run begins with what is there now
+                self.checkpoints.forget(name)
             raise
 
     def _stages(self, source: Source, protected: Source | None) -> Result:
@@ -486,6 +502,8 @@ class Flow:
         if protected is not None:
             keep_apart(source, protected)
             sources.append(protected)
+        if (known := self._stopped(sources)) is not None:
+            return known
         documents, table, fixed = self.survey(sources)
         _check_distinct(documents, fixed)
         self._check_fields(documents, len(documents) - int(fixed.sum()))
@@ -557,6 +575,9 @@ class Flow:
         if done is not None and counted is not None:
             table = _native.Frequencies.from_bytes(counted.column("bytes")[0].as_py())
             documents = Documents.of(done)
+            if not self.quiet and not self.checkpoints.remembers:
+                read = counted(len(documents), self._noun)
+                self._tell(f"going on from what is in {self.work}, where {read} had been read")
             if notes["complete"]:
                 for source, counts in zip(sources, notes["sources"], strict=True):
                     source.restore(counts)
@@ -565,7 +586,7 @@ class Flow:
             skip, first, self._table = notes["batches"], notes["first"], notes["frequencies"]
         seen = 0
         for number, source in enumerate(sources):
-            with stage("read", total=source.size, quiet=self.quiet) as advance:
+            with stage("read", total=source.size, what=self._noun, quiet=self.quiet) as advance:
                 batches = iter(source)
                 seen += sum(1 for _ in islice(batches, max(skip - seen, 0)))
                 while (next_one := next(batches, None)) is not None:
@@ -637,7 +658,7 @@ class Flow:
         done = self.checkpoints.load("candidates")
         if done is None:
             count = len(same.document)
-            with stage("join", total=count, unit="documents", quiet=self.quiet) as advance:
+            with stage("join", total=count, unit="pictures", what=DISTINCT[1], quiet=self.quiet) as advance:
                 tell = [by_share(advance, count, step, 4) for step in range(4)]
                 thumbs()
                 tell[0](1.0)
@@ -735,7 +756,7 @@ class Flow:
                     at, batches = at - len(batch), chain([batch], batches)
                     break
             with (
-                stage("fingerprint", total=source.size, quiet=self.quiet) as advance,
+                stage("fingerprint", total=source.size, what=self._noun, quiet=self.quiet) as advance,
                 self._ahead(batches, lambda batch: _fingerprints(scheme, batch, self.threads)) as made,
             ):
                 for batch, some in made:
@@ -776,7 +797,7 @@ class Flow:
         text = plan(some, radius, recall=recall, threads=self.threads).choice
         done = self.checkpoints.load("candidates")
         if done is None:
-            with stage("join", total=len(some), unit="documents", quiet=self.quiet) as advance:
+            with stage("join", total=len(some), unit="texts", what=DISTINCT[0], quiet=self.quiet) as advance:
                 tell = by_share(advance, len(some))
                 pairs = join(some, radius, recall=recall, threads=self.threads, memory=self.memory, tell=tell)
                 tell(1.0)
@@ -812,7 +833,7 @@ class Flow:
         if not self.measure.verifies:
             return self._stars(same, found, Judgements(found, None), documents)
         if found.ways is not None:
-            with stage("verify", total=len(found.left), unit="pairs", quiet=self.quiet) as advance:
+            with stage("verify", total=len(found.left), unit="pairs", what="pair", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, self._picture_judge(found), advance)
                 self._judge(verdicts, _rounds(len(found.left)), verdicts.judge_pairs)
                 return self._stars(same, found, verdicts, documents)
@@ -830,7 +851,7 @@ class Flow:
             )
             if len(needed):
                 self._set_aside(sources, needed, same, verifier)
-            with stage("verify", total=len(found.left), unit="pairs", quiet=self.quiet) as advance:
+            with stage("verify", total=len(found.left), unit="pairs", what="pair", quiet=self.quiet) as advance:
                 verdicts = Judgements(found, verifier.judge, advance)
                 if self.measure.rule is not None:
                     # Among their neighbours: all pairs of a document stand in one part.
@@ -929,18 +950,25 @@ class Flow:
             documents, fixed, scheme, prints, same, found, judged, self.keep, self.measure, self.threads
         )
         losses, worst, examples = _losses(documents, self.settings, fixed, conclusion.keep)
-        trips: list[Trip | None] = []
-        if len(documents):
-            trips = self._guards(documents, conclusion, [losses[at] for at in worst], examples)
         _give_back()
         alike = _native.most_alike(prints.words, prints.valid)
-        if len(alike):
-            some = _ids(documents.ids, np.sort(same.document_at(alike))[:EXAMPLES])
-            trips.append(same_guard(self.settings.guards, len(documents), len(alike), some))
+        self._met = Met(
+            clusters=[
+                (size, _ids(documents.ids, np.flatnonzero(conclusion.keeper == keeper)[:EXAMPLES]))
+                for keeper, size in (conclusion.largest if len(documents) else ())
+            ],
+            losses=[losses[at] for at in worst],
+            lost=_ids(documents.ids, examples),
+            documents=len(documents),
+            same=len(alike),
+            alike=_ids(documents.ids, np.sort(same.document_at(alike))[:EXAMPLES]),
+            noun=self._noun,
+        )
         summary = {
             "documents": source.documents,
             "kept": int(conclusion.keep[~fixed].sum()),
             "removed": int((~conclusion.keep[~fixed]).sum()),
+            "copies": int(np.count_nonzero(same.of_document >= 0)) - len(same.document),
             "clusters": conclusion.clusters,
             "perhaps_forms": conclusion.perhaps_forms(),
             "without_information": int(np.count_nonzero((same.of_document < 0) & ~fixed)),
@@ -958,7 +986,7 @@ class Flow:
             summary=summary,
             scheme=scheme,
             plan=found.plan,
-            guards=tuple(trip for trip in trips if trip is not None),
+            guards=trips(self.settings.guards, self._met),
             losses=tuple(loss for loss in losses if loss.documents),
             source=source,
             keep_mask=conclusion.keep[~fixed],
@@ -967,15 +995,80 @@ class Flow:
             without_information_batches=conclusion.without_information,
         )
 
-    def _guards(
-        self, documents: Documents, conclusion: Conclusion, worst: Sequence[Loss], lost: Rows
-    ) -> list[Trip | None]:
-        limits, ids = self.settings.guards, documents.ids
-        clusters = [
-            (size, _ids(ids, np.flatnonzero(conclusion.keeper == keeper)[:EXAMPLES]))
-            for keeper, size in conclusion.largest
-        ]
-        return [cluster_guard(limits, clusters), loss_guard(limits, worst, _ids(ids, lost))]
+    # --- a run that a guard stopped ----------------------------------------------------------------------
+
+    def save_stopped(self, result: Result, sources: Sequence[Source]) -> None:
+        """Keep *result*, which a guard stopped: with another limit the same run has nothing to find out."""
+        if self._restored:
+            return
+        notes = {
+            "summary": result.summary,
+            "plan": result.plan,
+            "digest": result.scheme.digest,
+            "losses": [asdict(loss) for loss in result.losses],
+            "met": asdict(self._met),
+            "sources": [source.counts() for source in sources],
+        }
+        frequencies = None
+        if self.scheme is None or self.scheme.frequencies is None:
+            frequencies = result.scheme.frequencies
+        fitted = b"" if frequencies is None else frequencies.to_bytes()
+        save = self.checkpoints.save_batches
+        save("annotations", ANNOTATIONS, result.annotation_batches())
+        save("evidence", EVIDENCE, result.evidence_batches())
+        save("without_information", WITHOUT_INFORMATION, result.without_information_batches())
+        for number, source in enumerate(sources):
+            assert isinstance(source.expected, Again)
+            self.checkpoints.save(f"input-{number}", source.expected.table())
+        self.checkpoints.save("fitted", pa.table({"bytes": pa.array([fitted], pa.large_binary())}))
+        # The last one: it says that the others are there.
+        mask = pa.table({"keep": result.keep_mask})
+        self._save("stopped", mask.replace_schema_metadata({b"notes": json.dumps(notes).encode()}))
+
+    def _stopped(self, sources: Sequence[Source]) -> Result | None:
+        """The result of the same run, if a guard stopped it; its limits may have been others."""
+        mask = self.checkpoints.load("stopped")
+        fitted = None if mask is None else self.checkpoints.load("fitted")
+        tables = [self.checkpoints.opened(name) for name in STOPPED[:3]] if fitted is not None else [None]
+        read = [self.checkpoints.load(f"input-{number}") for number in range(len(sources))]
+        if mask is None or fitted is None or any(table is None for table in (*tables, *read)):
+            return None
+        notes = json.loads((mask.schema.metadata or {})[b"notes"])
+        met = Met(**{**notes["met"], "losses": [Loss(**loss) for loss in notes["met"]["losses"]]})
+        scheme = self.scheme or default_scheme(met.documents)
+        if scheme.weights == "log-df" and scheme.frequencies is None:
+            table = _native.Frequencies.from_bytes(fitted.column("bytes")[0].as_py())
+            scheme = replace(scheme, frequencies=table)
+        if scheme.digest != notes["digest"]:
+            return None
+        for source, counts, table in zip(sources, notes["sources"], read, strict=True):
+            source.restore(counts)
+            assert table is not None
+            source.expected = Again.of(table)
+        self._met, self._restored = met, True
+        if not self.quiet:
+            self._tell(f"going on from what is in {self.work}: a guard stopped this run when all was judged")
+        annotations, evidence, without = (table for table in tables if table is not None)
+
+        def annotation_batches(*, input_order: bool = False) -> Iterator[pa.RecordBatch]:
+            own = sources[0].expected
+            if not input_order or not isinstance(own, Again):
+                return iter(annotations.to_batches())
+            places = pc.index_in(own.ids.cast(pa.string()), value_set=annotations.column("id"))
+            return iter(annotations.take(places).to_batches())
+
+        return Result(
+            summary=notes["summary"],
+            scheme=scheme,
+            plan=notes["plan"],
+            guards=trips(self.settings.guards, met),
+            losses=tuple(Loss(**loss) for loss in notes["losses"]),
+            source=sources[0],
+            keep_mask=mask.column("keep").to_numpy(),
+            annotation_batches=annotation_batches,
+            evidence_batches=lambda: iter(evidence.to_batches()),
+            without_information_batches=lambda: iter(without.to_batches()),
+        )
 
 
 def _give_back() -> None:
@@ -984,24 +1077,42 @@ def _give_back() -> None:
     _native.give_back()
 
 
-def check_guards(
-    result: Result, report: str | None = None, *, way_out: str = "raise the limit, or use --no-guards"
-) -> None:
-    """Raise if a guard says that the run must not go on; *report* is where it is told in full."""
-    stopped = [str(trip) for trip in result.guards if trip.stopped]
-    if stopped:
-        where = "" if report is None else f" ({report} shows it)"
-        raise GuardStopped(
-            f"stopped, no document was removed: {'; '.join(stopped)}{where}; "
-            f"{way_out}, if this is what you want"
-        )
+def check_guards(result: Result, report: str | None = None) -> None:
+    """Raise if a guard says that the run must not go on.
+
+    *report* is where the command line tells it in full; without one the way out is told in Python.
+    """
+    stopped = [trip for trip in result.guards if trip.stopped]
+    if not stopped:
+        return
+    where, way_out = "", f"pass guards={_passing(result)}, or guards=False"
+    if report is not None:
+        where = f" ({report} shows it)"
+        way_out = f"give {' '.join(trip.option for trip in stopped)}, or --no-guards"
+    what = "; ".join(map(str, stopped))
+    raise GuardStopped(
+        f"stopped, no document was removed: {what}{where}; if this is what you want, {way_out}"
+    )
+
+
+def _passing(result: Result) -> str:
+    """The limits, as Python, with which the run would pass."""
+    met: dict[str, float | None] = {
+        trip.setting: trip.least if trip.stopped else trip.limit for trip in result.guards
+    }
+    # A guard that was not looked at is off, but for that of small collections.
+    limits = {"max_cluster": None, "max_loss": None, **met}
+    if result.summary["documents"] > SAME_FROM:
+        limits.setdefault("max_same", None)
+    said = [f"{name}={value!r}" for name, value in limits.items() if value != getattr(Guards(), name)]
+    return f"neardup.guards.Limits({', '.join(said)})"
 
 
 def run_key(settings: Settings, scheme: Scheme | None, inputs: Sequence[Any]) -> str:
-    """What must be equal for the parts of one run to be used by another."""
+    """What must be equal for the parts of one run to be used by another; limits of guards find nothing."""
     facts = {
         "version": [__version__, PARTS],
-        "settings": asdict(settings),
+        "settings": asdict(replace(settings, guards=OFF)),
         "scheme": scheme and scheme.digest,
         "inputs": list(inputs),
     }

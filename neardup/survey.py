@@ -232,6 +232,18 @@ class Again:
     spelling: npt.NDArray[np.uint32]
     key: bytes
 
+    def table(self) -> pa.Table:
+        """Everything as one Arrow table, for a checkpoint."""
+        table = pa.table({"id": self.ids, "spelling": pa.array(self.spelling)})
+        return table.replace_schema_metadata({"key": self.key.hex()})
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Again:
+        """The reverse of `table`."""
+        ids, spelling = (_whole(table.column(name)) for name in ("id", "spelling"))
+        key = bytes.fromhex((table.schema.metadata or {})[b"key"].decode())
+        return cls(ids.cast(pa.large_string()), spelling.to_numpy(), key)
+
     def check(self, batch: Batch, at: int) -> None:
         """Raise if *batch* does not hold the documents from number *at* on, each with its id and its text."""
         ids = self.ids.slice(at, len(batch))

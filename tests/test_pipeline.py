@@ -55,7 +55,7 @@ def test_files_that_are_all_refused_are_no_empty_result(tmp_path: Path) -> None:
 def test_a_guard_that_stops_lets_nobody_have_the_kept_documents() -> None:
     result = nd.dedupe(SAME)
     with pytest.raises(
-        GuardStopped, match=r"would lose 4 of 5.*guards=neardup.guards.Limits\(max_loss=None\)"
+        GuardStopped, match=r"would lose 4 of 5.*guards=neardup.guards.Limits\(max_loss=0.8\)"
     ):
         _ = result.kept
     assert result.annotations.num_rows == 5

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from glob import glob, has_magic
 from importlib import import_module
 from itertools import groupby
 from typing import Any, Final, Protocol
@@ -21,7 +22,7 @@ from neardup.errors import InvalidType, InvalidValue, LimitReached, RefusedInput
 from neardup.sources.files import STDIN, File, Found, Seen, met, walk
 from neardup.sources.limits import DEFAULT, Limits
 from neardup.sources.names import id_path, path_id
-from neardup.sources.streams import Broken, compression
+from neardup.sources.streams import SUFFIXES, Broken, compression
 from neardup.types import Bad, Batch
 
 __all__ = [
@@ -93,9 +94,10 @@ _PICTURES: Final = (
 )
 
 
+_TEXT_FILES: Final = (".txt", ".md", ".html", ".htm")
 # How the names of files end that are read here.
 _ENDINGS: Final = re.compile(
-    f"({'|'.join(re.escape(one) for row in FORMATS.values() for one in (*row.suffixes, *_PICTURES, '.txt'))})"
+    f"({'|'.join(re.escape(one) for row in FORMATS.values() for one in (*row.suffixes, *_PICTURES, *_TEXT_FILES))})"
     r"(\.\w+)?$",
     re.IGNORECASE,
 )
@@ -211,6 +213,7 @@ class Source:
             "refused": [asdict(replace(bad, raw=b"")) | {"raw": ""} for bad in self.refused],
             "skipped": [asdict(one) for one in self.skipped],
             "repeats": {name: sorted(places) for name, places in (self._repeats or {}).items()},
+            "files": {one.name: (one.modified, one.reduced) for one in self.inputs if isinstance(one, File)},
         }
 
     def restore(self, counts: dict[str, Any]) -> None:
@@ -219,6 +222,9 @@ class Source:
         self.refused = [Bad(**{**bad, "raw": b""}) for bad in counts["refused"]]
         self.skipped = [Skipped(**one) for one in counts["skipped"]]
         self._restored = counts["digests"]
+        for one in self.inputs:
+            if isinstance(one, File):
+                one.recall(*counts["files"].get(one.name, (None, None)))
         self._repeats = {name: set(places) for name, places in counts["repeats"].items()}
         self._tolerance.check(self.bad, self.records)
 
@@ -458,6 +464,21 @@ def is_picture(file: File, head: bytes = b"") -> bool:
     return magic or (file.suffix in _PICTURES and file.suffix != ".svg")
 
 
+def is_file_name(text: str) -> bool:
+    """Whether *text*, if no such file is there, is more likely the name of one than a text.
+
+    >>> [is_file_name(text) for text in ("nosuch.jpg", "my photo.jpg", "a/b.txt", "a text", "End. Of it.")]
+    [True, True, True, False, False]
+    """
+    if len(text) > 1000 or "\n" in text:
+        return False
+    suffix = File(text).suffix
+    if suffix in _PICTURES:
+        return True
+    known = {*SUFFIXES, *_TEXT_FILES, *(ending for row in FORMATS.values() for ending in row.suffixes)}
+    return len(text.split()) == 1 and (suffix in known or os.path.splitext(text)[1] in known)
+
+
 def mostly_pictures(data: Any) -> bool:
     """Whether *data* names files and folders, and more than half of the files are pictures by name.
 
@@ -550,7 +571,8 @@ def _inputs(data: Any, again: bool) -> list[Any]:
     seen: Seen = {}
     inputs: list[Any] = []
     for path in dict.fromkeys(os.fspath(one) for one in ([data] if _is_path(data) else data)):
-        inputs += _named(os.fsdecode(path), seen, again)
+        for name in _matching(os.fsdecode(path)):
+            inputs += _named(name, seen, again)
     return inputs
 
 
@@ -588,6 +610,15 @@ def _reads_as_text(text: str) -> bool:
         return not os.path.lexists(text)
     except ValueError:
         return True
+
+
+def _matching(path: str) -> list[str]:
+    """*path*, or what matches it as a shell does it, if it is a pattern and no such file is there."""
+    if not has_magic(path) or "://" in path or os.path.lexists(path):
+        return [path]
+    if not (found := sorted(glob(path, recursive=True))):
+        raise RefusedInput(f"no file matches {shown(path, 300)}")
+    return found
 
 
 def _named(path: str, seen: Seen, again: bool) -> Iterator[Any]:

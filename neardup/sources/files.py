@@ -57,6 +57,7 @@ class File:
         self._again = again
         self._copy: IO[bytes] | None = None
         self._stamp: tuple[int, ...] | None = None
+        self._modified: int | None = None
         self._feed: Feed | None = None
 
     @property
@@ -82,7 +83,11 @@ class File:
     @property
     def modified(self) -> int | None:
         """When it was last written to, in nanoseconds, as it was read; None where that is not known."""
-        return None if self._stamp is None else self._stamp[3]
+        return self._modified if self._stamp is None else self._stamp[3]
+
+    def recall(self, modified: int | None, reduced: bool | None) -> None:
+        """Take over what another process saw when it read this file."""
+        self._modified, self.reduced = modified, reduced
 
     @cached_property
     def is_stream(self) -> bool:
