@@ -13,6 +13,7 @@ import hashlib
 import json
 import math
 import os
+import shlex
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.diffs import Shown, excerpt, word_diff, words
 from neardup.files import atomic_file
 from neardup.guards import Loss
+from neardup.wording import size as bytes_in_words
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 CLUSTERS: Final = 25
 MEMBERS: Final = 8
+LOOKED_AT: Final = 60  # members among which those with the same text are shown as one
 PAIRS: Final = 12
 SOURCES: Final = 40
 EXAMPLES: Final = 10
@@ -39,6 +42,7 @@ WINDOW: Final = (
     40_000  # characters of a long text that are compared, from shortly before the first difference
 )
 MANIFEST: Final = 30_000  # characters of the manifest that are shown
+INPUTS: Final = 5  # that are named at the top
 LISTED: Final = 50  # entries of a list in the manifest that are shown
 
 
@@ -89,6 +93,8 @@ class GuardView:
     stopped: bool
     examples: Sequence[str] = ()
     what: str = ""
+    option: str = ""
+    """What to give for the run to pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,8 @@ class Report:
 
     *summary* may hold: documents, kept, removed, perhaps_forms, clusters, without_information, bad, measured,
     accepted, rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); rules (rule ->
-    accepted, rejected); stopped and annotate_only (flags); title. What is missing is not shown.
+    accepted, rejected); stopped, annotate_only and files (flags: the last says that every document is a
+    file); title, date, folder (of the run), saved (bytes). What is missing is not shown.
     """
 
     summary: Mapping[str, Any]
@@ -145,6 +152,7 @@ def render_report(report: Report) -> str:
     overlap = _overlap(report)
     verified = _verified(report)
     stopped = bool(report.summary.get("stopped"))
+    pictures = _of_pictures(report)
     marked = bool(report.summary.get("annotate_only"))
     threshold = report.summary.get("similarity") if overlap is None else overlap[1]
     return render_page(
@@ -168,8 +176,63 @@ def render_report(report: Report) -> str:
         gone="would be removed" if stopped else "marked" if marked else "removed",
         whole="none" in str(report.summary.get("keep", "")).split(","),
         overlap=overlap,
-        pictures=_of_pictures(report),
+        pictures=pictures,
+        noun="picture" if pictures else "document",
+        nouns="pictures" if pictures else "documents",
+        reasons=_reasons(report.summary.get("rules", {})),
+        early=0 if threshold is None else sum(row[2] for row in report.similarities if row[1] <= threshold),
+        inputs=_inputs(report.manifest),
+        input_limit=INPUTS,
+        folder=_quoted(report.summary.get("folder")),
+        command=_command(report),
+        files=bool(report.summary.get("files")),
+        options=" ".join(guard.option for guard in report.guards if guard.stopped),
+        example=_example(report.clusters),
     )
+
+
+def _reasons(rules: Mapping[str, tuple[int, int]]) -> tuple[list[tuple[str, int]], ...]:
+    """Reasons for which pairs were accepted, and for which they were not, with their counts."""
+    both = [[(rule, counts[at]) for rule, counts in rules.items() if counts[at]] for at in (0, 1)]
+    return tuple(sorted(rows, key=lambda row: (-row[1], row[0])) for rows in both)
+
+
+def _inputs(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = manifest.get("inputs")
+    return [row for row in rows if isinstance(row, dict) and "name" in row] if isinstance(rows, list) else []
+
+
+def _quoted(path: object) -> str:
+    return shlex.quote(path) if isinstance(path, str) else ""
+
+
+def _command(report: Report) -> str:
+    """What to type for this run."""
+    words = report.manifest.get("command")
+    folder = report.summary.get("folder")
+    if not isinstance(words, list) or not words or not isinstance(folder, str):
+        return ""
+    return shlex.join([*map(str, words), "-o", folder])
+
+
+def _example(clusters: Sequence[ClusterView]) -> str:
+    """A pair to ask about."""
+    pair = next((pair for cluster in clusters for pair in cluster.members), None)
+    return "" if pair is None else shlex.join([pair.other.id, pair.keeper.id])
+
+
+def _grouped(members: Sequence[PairView]) -> list[tuple[PairView, list[PairView]]]:
+    """Members of a cluster, those with the same text and reason together: the first, and the others."""
+    groups: dict[tuple[str, ...], list[PairView]] = {}
+    for number, pair in enumerate(members[:LOOKED_AT]):
+        own = (str(number),) if pair.other.picture or not pair.other.text else ()
+        groups.setdefault((pair.other.text, pair.rule, *own), []).append(pair)
+    return [(first, others) for first, *others in groups.values()]
+
+
+def _first_line(text: str) -> str:
+    """The first line of a text that says something."""
+    return next((line.strip() for line in text[:2000].splitlines() if line.strip()), "")
 
 
 def _verified(report: Report) -> bool:
@@ -518,6 +581,9 @@ def _environment() -> Environment:
         figure=_figure,
         split=_split,
         spelt=_spelt,
+        grouped=_grouped,
+        first_line=_first_line,
+        size=bytes_in_words,
         number=lambda value: f"{value:.2f}",
     )
     environment.globals.update(percent=_percent)

@@ -47,7 +47,8 @@ def report_of(text: str, **summary: object) -> Report:
     one, other = Side(text, f"{text} a b c", text, {text: text}), Side(f"{text}2", f"{text} a d c", text)
     pair = PairView(one, other, 3, 0.91, 0.8, 0.7, True, text)
     near = PairView(one, other, 3, 0.79, 0.2, 0.1, False, text)
-    facts = {"documents": 4, "kept": 3, "removed": 1, "clusters": 1, "title": text, "keep": text, **summary}
+    facts = {"documents": 4, "kept": 3, "removed": 1, "clusters": 1, "title": text, "keep": text, "saved": 7}
+    facts |= {"date": text, "folder": text, **summary}
     return Report(
         summary=facts,
         sizes={2: 1},
@@ -56,9 +57,15 @@ def report_of(text: str, **summary: object) -> Report:
         clusters=[ClusterView(one, [pair], 2)],
         borderline=[pair, near],
         losses=[Loss(text, 4, 1)],
-        guards=[GuardView(text, 1, 2, True, [text], text)],
+        guards=[GuardView(text, 1, 2, True, [text], text, text)],
         plan=text,
-        manifest={"neardup": text, text: [text]},
+        manifest={
+            text: [text],
+            "neardup": text,
+            "run": text,
+            "command": ["neardup", text],
+            "inputs": [{"name": text, "bytes": 3}],
+        },
     )
 
 
@@ -186,3 +193,56 @@ def test_where_fingerprints_decided_nothing_is_called_measured() -> None:
     for words in ("pairs up to 45 were measured", "were measured on the real text", "Pairs by similarity"):
         assert words not in page
         assert words in render_report(report_of("x", **facts))
+
+
+def test_what_goes_is_struck_through_and_what_stays_is_not() -> None:
+    keeper, other = (
+        Side("stays", "the old house was sold to a painter"),
+        Side("goes", "the old house was sold to a writer"),
+    )
+    pair = PairView(keeper, other, 5, 0.9, 0.9, 0.8, True, "revision")
+    no = replace(pair, accepted=False, rule="too different")
+    page = render_report(Report(summary={"documents": 2, "removed": 1}, borderline=[pair]))
+    assert "<del>writer</del>" in page
+    assert "<ins>painter</ins>" in page
+    page = render_report(Report(summary={"documents": 2, "removed": 0}, borderline=[no]))
+    assert "<mark>writer</mark>" in page
+    assert "<mark>painter</mark>" in page
+    assert "<del>" not in page
+    page = render_report(Report(summary={"documents": 2, "removed": 2, "keep": "none"}, borderline=[pair]))
+    assert "<del>writer</del>" in page
+    assert "<del>painter</del>" in page
+
+
+def test_reasons_to_accept_come_before_those_to_reject() -> None:
+    rules = {"shares mostly common text": (0, 308_683), "revision": (12, 3), "identical text": (40, 0)}
+    page = render_report(Report(summary={"documents": 9, "removed": 5, "rules": rules}))
+    said = [
+        page.index(words)
+        for words in ("Pairs accepted", "identical text", ">revision<", "Pairs rejected", "mostly common")
+    ]
+    assert said == sorted(said)
+
+
+def test_members_with_the_same_text_are_shown_once() -> None:
+    keeper = Side("k", "the old house was sold to a painter")
+    pairs = [
+        PairView(
+            keeper, Side(f"m{at}", "the old house was sold to a writer"), 5, 0.9, 0.9, 0.8, True, "revision"
+        )
+        for at in range(4)
+    ]
+    page = render_report(
+        Report(summary={"documents": 7, "removed": 6}, clusters=[ClusterView(keeper, pairs, 7)])
+    )
+    assert page.count("<del>writer</del>") == 1
+    assert "and 3 more with the same text" in page
+    assert "2 more members are not shown" in page
+
+
+def test_accepted_pairs_left_of_the_threshold_are_explained() -> None:
+    rows = [(0.6, 0.7, 3, 9), (0.7, 0.8, 1, 0), (0.8, 0.9, 5, 0)]
+    page = render_report(Report(summary={"documents": 9, "removed": 5, "similarity": 0.8}, similarities=rows))
+    assert "4 accepted pairs lie left of the threshold" in page
+    page = render_report(Report(summary={"documents": 9, "removed": 5, "similarity": 0.6}, similarities=rows))
+    assert "left of the threshold" not in page

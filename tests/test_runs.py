@@ -146,7 +146,8 @@ def test_explain_uses_the_evidence_of_a_run(
     assert cli(["explain", "a", "b", "--run", "out"]) == 0
     shown = capsys.readouterr().out
     assert "accepted: revision" in shown
-    assert "[-painter-]{+writer+}" in shown
+    assert "[-only right, which goes-] {+only left+}" in shown
+    assert "[-writer-]{+painter+}" in shown, "what is struck through is what goes"
     assert cli(["explain", "a", "c", "--run", "out", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["evidence"] is None

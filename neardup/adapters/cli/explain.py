@@ -73,7 +73,8 @@ def command(
         click.echo(json.dumps(facts))
     else:
         how = "the default rule, the two alone" if run_path is None else "measured now"
-        _show(left, right, found, evidence, judged, how, measure, notes, pieces)
+        goes = None if run_path is None else _goes(run_path, left, right)
+        _show(left, right, found, evidence, judged, how, measure, notes, pieces, goes)
 
 
 def _are_pictures(run_path: str | None, left: str, right: str, name: str | None) -> bool:
@@ -179,6 +180,16 @@ def _fates(run: Any, ids: tuple[str, str], protected: Container[str]) -> list[st
         else:
             raise InvalidValue(f"no document {id!r} in run {run.path!r}")
     return notes
+
+
+def _goes(path: str, left: str, right: str) -> str | None:
+    """Which of the two the run removes, "left" or "right"; None if neither or both."""
+    from neardup.runs import Run
+
+    run = Run(path)
+    rows = [run.document(id) for id in (left, right)]
+    gone = [row is not None and not row["keep"] for row in rows]
+    return None if gone[0] == gone[1] else "left" if gone[0] else "right"
 
 
 def _gone(row: dict[str, Any]) -> str:
@@ -296,6 +307,7 @@ def _show(
     measure: str,
     notes: list[str],
     pieces: list[Any],
+    goes: str | None,
 ) -> None:
     rows = [
         ("left", f"{found.left or 'no information'}  {left}"),
@@ -331,24 +343,31 @@ def _show(
     if all(piece.op != "change" for piece in pieces):
         click.echo("word for word the same")
         return
+    # As in any diff what is struck through is on the left, unless it is the right one that goes.
+    struck = goes or "left"
+    click.echo(f"[-only {struck}{', which goes' if goes else ''}-] {{+only {_other(struck)}+}}")
     if sys.stdout.isatty():
-        _show_colours(pieces)
+        _show_colours(pieces, struck)
     else:
-        click.echo("".join(_plain(piece) for piece in pieces).rstrip())
+        click.echo("".join(_plain(piece, struck) for piece in pieces).rstrip())
 
 
-def _plain(piece: Any) -> str:
+def _other(side: str) -> str:
+    return "right" if side == "left" else "left"
+
+
+def _plain(piece: Any, struck: str) -> str:
     if piece.op == "same":
         return _lines(piece.left)
     if piece.op == "cut":
         return f"[... {max(piece.left_cut, piece.right_cut):,} words ...] "
-    gone, new = piece.left.rstrip(), piece.right.rstrip()
-    shown = (f"[-{_lines(gone)}-]" if gone else "") + (f"{{+{_lines(new)}+}}" if new else "")
+    gone, kept = (getattr(piece, side).rstrip() for side in (struck, _other(struck)))
+    shown = (f"[-{_lines(gone)}-]" if gone else "") + (f"{{+{_lines(kept)}+}}" if kept else "")
     longer: str = piece.right or piece.left
     return shown + longer[len(longer.rstrip()) :]
 
 
-def _show_colours(pieces: list[Any]) -> None:
+def _show_colours(pieces: list[Any], struck: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
@@ -359,8 +378,8 @@ def _show_colours(pieces: list[Any]) -> None:
         elif piece.op == "cut":
             text.append(f"… {max(piece.left_cut, piece.right_cut):,} words … ", style="dim italic")
         else:
-            text.append(_lines(piece.left), style="red strike")
-            text.append(_lines(piece.right), style="green underline")
+            text.append(_lines(getattr(piece, struck)), style="red strike")
+            text.append(_lines(getattr(piece, _other(struck))), style="green underline")
     Console(highlight=False, markup=False, emoji=False).print(text)
 
 
