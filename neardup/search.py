@@ -9,6 +9,7 @@ it names is then read and measured, or said to be not verified where it cannot b
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -17,7 +18,7 @@ import numpy as np
 
 from neardup import pictures
 from neardup.distances import similarity as estimate
-from neardup.errors import InvalidValue, SchemeMismatch
+from neardup.errors import InvalidValue, SchemeMismatch, shown
 from neardup.explain import plain_similarity
 from neardup.features.image import PARTS
 from neardup.fingerprints import Fingerprints
@@ -26,7 +27,8 @@ from neardup.pairs import join
 from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.sources import Source, mostly_pictures, open_source
+from neardup.sources import Source, format_of, is_file_name, mostly_pictures, open_source
+from neardup.sources.files import File
 from neardup.sources.names import id_path
 from neardup.thumbs import PIXELS, Thumbs, decode
 
@@ -61,6 +63,7 @@ def search(
     indexes = [path for path in data if is_index(path)]
     others = [path for path in data if path not in indexes]
     found: list[Match] = []
+    _check_question(question, others)
     if os.path.isfile(question) and mostly_pictures([question]):
         with open(question, "rb") as file:
             picture = file.read()
@@ -81,6 +84,29 @@ def search(
     return _sorted(found)
 
 
+def _check_question(question: str, folders: Sequence[str]) -> None:
+    """Raise if *question* is meant as a file and is none that holds one picture or text."""
+    if os.path.isdir(question):
+        raise InvalidValue(f"{question!r} is a folder; name a picture or a text file in it")
+    if not os.path.isfile(question):
+        if is_file_name(question) or (folders and mostly_pictures(list(folders))):
+            raise InvalidValue(f"no file {shown(question, 300)}")
+        return
+    format = format_of(File(question))[0]
+    if format not in (None, "text", "image"):
+        raise InvalidValue(
+            f"{question!r} holds documents of its own ({format}), and search asks for one text or picture; "
+            f"to compare them all: neardup dedupe {shlex.quote(question)} --protect COLLECTION -o DIR"
+        )
+
+
+def reach(question: str) -> str:
+    """How near a document must be to *question* to be found, in words."""
+    if os.path.isfile(question) and mostly_pictures([question]):
+        return f"{RADIUS} of 256 bits of the picture {question!r}, in any turn or part"
+    return f"a similarity of {SIMILARITY} to the text"
+
+
 def _sorted(found: list[Match]) -> list[Match]:
     return sorted(found, key=lambda one: (-one.similarity, one.distance, one.id))
 
@@ -92,7 +118,18 @@ def search_pictures(
     picture: bytes, data: Any, *, radius: int = RADIUS, threads: int | None = None
 ) -> list[Match]:
     """The pictures of *data* (files, folders) that show what the file *picture* shows, the nearest first."""
-    return _compared(_thumb(picture), *_thumbs(data), radius, threads)
+    return [_identical(one, picture) for one in _compared(_thumb(picture), *_thumbs(data), radius, threads)]
+
+
+def _identical(match: Match, picture: bytes) -> Match:
+    """*match*, told as what it is if its file is *picture*, byte for byte."""
+    path = id_path(match.id)
+    if not os.path.isfile(path) or os.path.getsize(path) != len(picture):
+        return match
+    with open(path, "rb") as file:
+        if file.read() != picture:
+            return match
+    return replace(match, distance=0, similarity=1.0, rule=pictures.IDENTICAL)
 
 
 def _thumb(picture: bytes) -> Thumbs:
@@ -240,7 +277,7 @@ def search_picture_index(
     paths = [path for id in near if os.path.isfile(path := id_path(id))]
     ids, there = _thumbs(paths) if paths else ([], np.zeros((0, PIXELS), dtype=np.uint8))
     return _sorted(
-        _compared(asked, ids, there, RADIUS, threads)
+        [_identical(one, picture) for one in _compared(asked, ids, there, RADIUS, threads)]
         + [
             Match(
                 id, distance, round(estimate(distance, own.bits), 4), f"{NOT_VERIFIED}: {views[row]}", False

@@ -34,9 +34,13 @@ def command(
     Prints distance, similarity, what leads from one to the other, and the id, the nearest first. What an
     index names is read and measured; where that is not possible, the line says that it was not verified.
     """
-    from neardup.search import search
+    from neardup.search import reach, search
 
-    for match in search(question, data, scheme=scheme, threads=threads)[:most]:
+    found = search(question, data, scheme=scheme, threads=threads)
+    if not found:
+        where = ", ".join(data)
+        click.echo(f"neardup: nothing within {visible(reach(question))} in {visible(where)}", err=True)
+    for match in found[:most]:
         if as_json:
             click.echo(json.dumps(asdict(match)))
         else:
