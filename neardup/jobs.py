@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,16 +25,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import __version__
-from neardup.errors import DamagedFile, InvalidValue, LimitReached
+from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput
 from neardup.files import atomic_file, check_folder, check_free, file_digest, sweep
-from neardup.guards import Trip
+from neardup.guards import Loss, Trip
 from neardup.overlays import Look, overlay
+from neardup.pictures import IDENTICAL as IDENTICAL_FILE
 from neardup.pipeline import ANNOTATIONS as ANNOTATION_SCHEMA
 from neardup.pipeline import EVIDENCE as EVIDENCE_SCHEMA
 from neardup.pipeline import MEMORY, Flow, Result, Settings, check_choices, check_guards, run_key, stamps
+from neardup.pipeline import STOPPED as STOPPED_PARTS
 from neardup.pipeline import WITHOUT_INFORMATION as WITHOUT_INFORMATION_SCHEMA
 from neardup.progress import by_share, note, stage
-from neardup.report import EXAMPLES, ClusterView, GuardView, PairView, Report, Side, write_report
+from neardup.report import EXAMPLES, LOOKED_AT, ClusterView, GuardView, PairView, Report, Side, write_report
 from neardup.runs import ANNOTATIONS, EVIDENCE, MANIFEST, SCHEME, Run, sealed
 from neardup.schemes import Scheme
 from neardup.sinks.kept import copy_kept
@@ -45,7 +48,8 @@ from neardup.sources.limits import DEFAULT, Limits
 from neardup.sources.streams import SUFFIXES
 from neardup.thumbs import BadPicture, address, look
 from neardup.types import PROTECTED
-from neardup.verify import UNVERIFIED
+from neardup.verify import IDENTICAL, SPELLED, UNVERIFIED
+from neardup.wording import counted
 
 WORK: Final = ".neardup"
 QUARANTINE: Final = "quarantine.jsonl"
@@ -66,6 +70,7 @@ SHOWN_CLUSTERS: Final = 25
 SHOWN_MEMBERS: Final = 8
 SHOWN_PAIRS: Final = 12
 BINS: Final = 40
+_FOREIGN_PAGE: Final = "{!r} exists and is no report of this run; name another --report, or use --overwrite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,8 @@ class Job:
     threads: int | None = None
     memory: int = MEMORY
     quiet: bool = False
+    command: Sequence[str] = ()
+    """What to type for the same results, but for the places they go to; for the manifest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +153,7 @@ def run_job(job: Job) -> Done:
     if (done := _finished(job, key)) is not None:
         _drop_report(job)
         shutil.rmtree(os.path.join(job.out, WORK), ignore_errors=True)  # of a run killed at its very end
-        return Done(done, None)
+        return Done(_reported(job, done, [source] if protected is None else [source, protected]), None)
     _check_free(job)
     try:
         os.makedirs(work, exist_ok=True)
@@ -165,6 +172,11 @@ def run_job(job: Job) -> Done:
             quiet=job.quiet,
             tell=note,
         )
+        if html := 0 if job.reading.html or job.reading.format else _html_files(source):
+            note(
+                f"{counted(html, 'input is', 'inputs are')} HTML, compared with all tags; "
+                "--html takes the main text of a page"
+            )
         if job.reading.format == "image":
             flow.checkpoints.remember(_remembered(key, source, protected))
         with _named(quarantine, stands), quarantine:
@@ -174,7 +186,12 @@ def run_job(job: Job) -> Done:
                 for one in (source, protected):
                     for _ in one or ():
                         pass
+        if not source.documents:
+            why = _nothing(source, quarantine)
+            raise RefusedInput(f"{why}{_leave_nothing(job, work, quarantine)}; there is no result")
         stopped = job.guards and any(trip.stopped for trip in result.guards)
+        if stopped:
+            flow.save_stopped(result, [source] if protected is None else [source, protected])
         if stands and stopped and os.path.dirname(os.path.abspath(_page(job))) == os.path.abspath(job.out):
             job = replace(job, report=_stop_page(job.out))
         elif stands and not stopped:
@@ -182,14 +199,73 @@ def run_job(job: Job) -> Done:
             if quarantine.count:
                 os.replace(os.path.join(work, QUARANTINE), os.path.join(job.out, QUARANTINE))
         _drop_report(job)
-        if stopped or job.report is not None:
-            _note_report(job)
-            write_report(build_report(result, job, source, protected, stopped=stopped), _page(job))
         if stopped:
+            _note_report(job)
+            _write_page(
+                job, result, describe(job, result, source, protected), source, protected, stopped=True
+            )
             check_guards(result, _page(job))
-        manifest = _write(job, result, source, protected, key, quarantine)
+        manifest, fault = _write(job, result, source, protected, key, quarantine)
+        for name in STOPPED_PARTS:
+            flow.checkpoints.forget(name)
         flow.checkpoints.drop()
+    if fault is not None:
+        raise LimitReached(
+            f"the results are complete in {job.out!r}, but there is no report: {fault}; "
+            f"`neardup report {job.out} -o PAGE` writes one from them"
+        )
     return Done(manifest, source)
+
+
+def _html_files(source: Source) -> int:
+    """How many inputs are pages by their names."""
+    return sum(getattr(one, "suffix", "") in (".html", ".htm", ".xhtml") for one in source.inputs)
+
+
+def _leave_nothing(job: Job, work: str, quarantine: Quarantine) -> str:
+    """Remove what a run without documents made: words on the quarantine, if it stays.
+
+    It stays if it has more to say than one line does. It blocks no later run, whose own will replace it.
+    """
+    keep = quarantine.path is not None and quarantine.count > 1
+    if quarantine.path is not None and quarantine.count == 1:
+        os.unlink(quarantine.path)
+    for entry in os.scandir(work):
+        if entry.name not in ("lock", QUARANTINE):
+            os.unlink(entry.path) if entry.is_file(follow_symlinks=False) else shutil.rmtree(entry.path)
+    if keep:
+        return f"; {quarantine.path} has all that was bad"
+    shutil.rmtree(work, ignore_errors=True)
+    with suppress(OSError):  # it was there before, with other files
+        os.rmdir(job.out)
+    return ""
+
+
+def _nothing(source: Source, quarantine: Quarantine) -> str:
+    """Why no document came from an input."""
+    names = [repr(getattr(one, "name", "the input")) for one in source.inputs]
+    where = names[0] if len(names) == 1 else counted(len(names), "input")
+    refused = [f"{bad.file!r} {bad.reason}" for bad in source.refused]
+    reasons = refused if len(names) > 1 else [bad.reason for bad in source.refused]
+    if source.bad:
+        rows = quarantine_rows(quarantine.path) if quarantine.path else []
+        row = next((row for row in rows if row["line"] is not None), rows[0] if rows else {})
+        such = f", such as line {row['line']} of {row['file']!r}: {row['reason']}" if row else ""
+        reasons.append(counted(source.bad, "bad record") + such)
+    if source.skipped and not reasons:
+        one = source.skipped[0]
+        reasons.append(
+            f"{counted(len(source.skipped), 'file')} passed by, such as {one.file!r}, which {one.reason}"
+        )
+    why = f": {reasons[0]}" if reasons else ""
+    more = f"; {counted(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    return f"no document came from {where}{why}{more}"
+
+
+def quarantine_rows(path: str | os.PathLike[str], most: int = 1000) -> list[dict[str, Any]]:
+    """The first rows of a quarantine file."""
+    with open(path, "rb") as file:
+        return [json.loads(line) for line in islice(file, most)]
 
 
 @contextmanager
@@ -332,9 +408,7 @@ def _check_free(job: Job) -> None:
     page = _page(job)
     written = job.guards or job.report is not None
     if written and os.path.lexists(page) and _noted(job.out) != os.path.abspath(page):
-        raise InvalidValue(
-            f"{page!r} exists and is no report of this run; name another --report, or use --overwrite"
-        )
+        raise InvalidValue(_FOREIGN_PAGE.format(page))
     if os.path.isdir(os.path.join(job.out, WORK)):
         return
     if found := _outputs(job.out):
@@ -368,9 +442,8 @@ def _facts(job: Job) -> dict[str, Any]:
 
 
 def _run_id(job: Job, key: str) -> str:
-    """What must be equal for a finished run to be the one that is asked for."""
-    report = None if job.report is None else os.path.abspath(job.report)
-    wanted = [key, job.annotate_only, job.save_scheme, job.guards, report]
+    """What must be equal for a finished run to be the one that is asked for; the report is made from it."""
+    wanted = [key, job.annotate_only, job.save_scheme, asdict(job.settings.guards) if job.guards else None]
     return hashlib.blake2b(json.dumps(wanted).encode(), digest_size=16).hexdigest()
 
 
@@ -397,7 +470,9 @@ def _finished(job: Job, key: str) -> dict[str, Any] | None:
         return None
     found = _manifest(job.out)
     if found.get("run") == _run_id(job, key):
-        if problems := Run(job.out).problems():
+        # A page that is gone is written again.
+        gone = "" if job.report is None else f"{os.path.basename(job.report)} is missing"
+        if problems := [problem for problem in Run(job.out).problems() if problem != gone]:
             raise DamagedFile(f"{job.out!r} holds this run, but {problems[0]}; use --overwrite to repeat it")
         return found
     raise InvalidValue(
@@ -427,8 +502,10 @@ def _remove_outputs(out: str, listed: Sequence[str] = ()) -> None:
 
 def _write(
     job: Job, result: Result, source: Source, protected: Source | None, key: str, quarantine: Quarantine
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Exception | None]:
+    """Write all files, the manifest last; what kept the report from being written, if anything did."""
     counts = result.summary
+    noun = "picture" if job.reading.format == "image" else "document"
     tables = (
         (ANNOTATIONS, ANNOTATION_SCHEMA, result.annotation_batches, counts["documents"]),
         (EVIDENCE, EVIDENCE_SCHEMA, result.evidence_batches, counts["measured_pairs"] + counts["removed"]),
@@ -440,7 +517,7 @@ def _write(
         ),
     )
     with (
-        stage("write", total=counts["documents"], unit="documents", quiet=job.quiet) as advance,
+        stage("write", total=counts["documents"], unit=f"{noun}s", what=noun, quiet=job.quiet) as advance,
         ThreadPoolExecutor(1) as pool,  # the largest file is written and digested while the others are
     ):
         kept = pool.submit(_write_kept, job, result, source)
@@ -462,16 +539,36 @@ def _write(
         outputs.append(_output(job.out, SCHEME))
     if quarantine.count:
         outputs.append(_output(job.out, QUARANTINE))
-    if job.report is not None and os.path.dirname(os.path.abspath(job.report)) == os.path.abspath(job.out):
-        outputs.append(_output(job.out, os.path.basename(job.report)))
-    manifest = sealed(
-        {**describe(job, result, source, protected), "run": _run_id(job, key), "outputs": outputs}
-    )
-    with atomic_file(os.path.join(job.out, MANIFEST), overwrite=True) as file:
+    manifest = {
+        **describe(job, result, source, protected),
+        "run": _run_id(job, key),
+        "outputs": outputs,
+    }
+    fault = None
+    if job.report is not None:
+        _note_report(job)
+        try:
+            _write_page(job, result, manifest, source, protected)
+            outputs += _page_output(job.out, job.report)
+        except (LimitReached, OSError) as error:  # the results are worth more than their page
+            fault = error
+    manifest = sealed(manifest)
+    _write_manifest(job.out, manifest)
+    return manifest, fault
+
+
+def _write_manifest(out: str, manifest: Mapping[str, Any]) -> None:
+    with atomic_file(os.path.join(out, MANIFEST), overwrite=True) as file:
         # A lone surrogate, of a file name that is no UTF-8, becomes the escape that JSON has for it.
         file.write(json.dumps(manifest, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace"))
         file.write(b"\n")
-    return manifest
+
+
+def _page_output(out: str, page: str) -> list[dict[str, Any]]:
+    """The report as an output, if it stands in the folder of the run."""
+    if os.path.dirname(os.path.abspath(page)) != os.path.abspath(out):
+        return []
+    return [_output(out, os.path.basename(page))]
 
 
 def _write_kept(job: Job, result: Result, source: Source) -> list[dict[str, Any]]:
@@ -492,6 +589,7 @@ def describe(job: Job, result: Result, source: Source, protected: Source | None 
     return {
         "neardup": __version__,
         "format": FORMAT,
+        "command": list(job.command),
         "scheme": {**result.scheme.facts(), "digest": result.scheme.digest},
         "settings": settings,
         "plan": result.plan,
@@ -527,36 +625,140 @@ def _inputs(source: Source) -> list[dict[str, Any]]:
 # --- the report ------------------------------------------------------------------------------------------
 
 
+def _write_page(
+    job: Job,
+    result: Result,
+    manifest: Mapping[str, Any],
+    source: Source,
+    protected: Source | None,
+    *,
+    stopped: bool = False,
+) -> None:
+    """Write the page of a run that is about to be finished, or that a guard stopped."""
+    report = build_report(
+        json.loads(json.dumps(manifest)),  # as it is read from a finished run, so that the page is the same
+        pa.Table.from_batches(result.annotation_batches(), schema=ANNOTATION_SCHEMA),
+        pa.Table.from_batches(result.evidence_batches(), schema=EVIDENCE_SCHEMA),
+        _first_ids(result.without_information_batches()),
+        [source] if protected is None else [source, protected],
+        folder=job.out,
+        when=time.time(),
+        stopped=stopped,
+    )
+    write_report(report, _page(job))
+
+
+def _reported(job: Job, manifest: dict[str, Any], sources: Sequence[Source]) -> dict[str, Any]:
+    """Write the report of a finished run, if it is asked for and not there; the manifest may list it then."""
+    if job.report is None or is_page_of(job.report, manifest["run"]):
+        return manifest
+    if os.path.lexists(job.report):
+        raise InvalidValue(_FOREIGN_PAGE.format(job.report))
+    return write_run_report(Run(job.out), job.report, sources)
+
+
+def report_run(
+    path: str | os.PathLike[str], page: str, inputs: Sequence[str] = (), *, overwrite: bool = False
+) -> None:
+    """Write the report of the finished run at *path* to *page*.
+
+    The texts that it shows are read from the inputs of the run again, or from *inputs*.
+    """
+    run = Run(path)
+    run.check()
+    check_folder(os.path.dirname(page) or ".")
+    check_free(page, overwrite=overwrite or is_page_of(page, run.manifest.get("run")))
+    if os.path.basename(page) == MANIFEST or any(
+        _same(os.path.join(run.path, name), page) for name in _listed(run.manifest) if _OUTPUT.fullmatch(name)
+    ):
+        raise InvalidValue(f"{page!r} is the place of a file of the run; name another file")
+    if any(_same(one.path, page) for one in (*run.inputs, *run.protected)):
+        raise InvalidValue(f"{page!r} is an input, and would be replaced; name another file")
+    write_run_report(run, page, run.sources(inputs))
+
+
+def write_run_report(run: Run, page: str, sources: Sequence[Source]) -> dict[str, Any]:
+    """Write the report of a finished run; the manifest, which lists it if it stands beside the others."""
+    place = os.path.join(run.path, MANIFEST)
+    status = os.stat(place)
+    without = os.path.join(run.path, WITHOUT_INFORMATION)
+    try:
+        report = build_report(
+            run.manifest,
+            run.annotations,
+            run.evidence,
+            [row["id"] for row in quarantine_rows(without, EXAMPLES)] if os.path.exists(without) else [],
+            sources,
+            folder=run.path,
+            when=status.st_mtime,
+        )
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DamagedFile(f"{place!r} is not as a run writes it: {error!r}") from None
+    os.makedirs(os.path.dirname(os.path.abspath(page)), exist_ok=True)
+    write_report(report, page)
+    manifest = run.manifest
+    if row := _page_output(run.path, page):
+        rest = [one for one in manifest["outputs"] if one["name"] != row[0]["name"]]
+        own = run.is_own  # what is not, does not become it
+        manifest = {**manifest, "outputs": [*rest, *row]}
+        manifest = sealed(manifest) if own else {**manifest, "seal": None}
+        _write_manifest(run.path, manifest)
+        os.utime(place, ns=(status.st_atime_ns, status.st_mtime_ns))  # when the run was finished
+    return manifest
+
+
+def is_page_of(page: str | os.PathLike[str], run: object) -> bool:
+    """Whether the file *page* is a report of the finished run with that name."""
+    with suppress(OSError), open(page, "rb") as file:
+        return f'<meta name="neardup-run" content="{run}">'.encode() in file.read(1 << 14)
+    return False
+
+
 def build_report(
-    result: Result, job: Job, source: Source, protected: Source | None = None, *, stopped: bool = False
+    manifest: Mapping[str, Any],
+    annotations: pa.Table,
+    evidence: pa.Table,
+    without_information: Sequence[str],
+    sources: Sequence[Source],
+    *,
+    folder: str,
+    when: float,
+    stopped: bool = False,
 ) -> Report:
-    """Everything that the page shows, with the texts that it needs, in one more reading."""
-    annotations, evidence = result.annotations, result.evidence
+    """Everything that the page shows, with the texts that it needs from *sources*, in one more reading.
+
+    *manifest* is what a run writes, *folder* where it stands, *when* the time at which it was finished.
+    """
     sizes = Counter(Counter(annotations.column("cluster").to_pylist()).values())
     clusters = _largest(annotations, evidence)
     borderline = _borderline(evidence)
-    wanted = {
-        row[side] for rows in (*clusters.values(), borderline) for row in rows for side in ("keeper", "id")
-    }
-    sides, looks = _sides([source] if protected is None else [source, protected], wanted)
+    looked_at = [rows[:LOOKED_AT] for rows in (*clusters.values(), borderline)]
+    wanted = {row[side] for rows in looked_at for row in rows for side in ("keeper", "id")}
+    sides, looks = _sides(sources, wanted)
     views = []
     for keeper, rows in clusters.items():
-        members = [_view(row, sides, looks) for row in rows[:SHOWN_MEMBERS]]
+        members = [_view(row, sides, looks) for row in rows[: SHOWN_MEMBERS if looks else LOOKED_AT]]
         views.append(ClusterView(sides.get(keeper, Side(keeper, "")), members, len(rows) + 1))
     # Copies, whose texts need no measuring, are among them.
     measured = evidence.filter(pc.not_equal(evidence.column("rule"), UNVERIFIED)).column("accepted")
     accepted = int(pc.sum(measured).as_py() or 0)
+    settings = manifest["settings"]
     summary = {
-        **result.summary,
+        **manifest["counts"],
         "measured": len(measured),
         "accepted": accepted,
         "rejected": len(measured) - accepted,
-        "bits": result.scheme.bits,
-        "recall": job.settings.recall,
-        "keep": job.settings.keep,
+        "bits": manifest["scheme"]["bits"],
+        "recall": settings["recall"],
+        "keep": settings["keep"],
         "rules": _rules(evidence),
         "stopped": stopped,
-        "annotate_only": job.annotate_only,
+        "annotate_only": settings["annotate_only"],
+        "title": _title(manifest),
+        "date": _date(when),
+        "folder": folder,
+        "files": _are_files(manifest, annotations),
+        "saved": None if stopped else _saved(manifest, annotations),
     }
     return Report(
         summary=summary,
@@ -565,12 +767,58 @@ def build_report(
         similarities=_similarities(evidence),
         clusters=views,
         borderline=[_view(row, sides, looks) for row in borderline],
-        losses=result.losses,
-        guards=[_guard(trip) for trip in result.guards],
-        without_information=_first_ids(result.without_information_batches()),
-        plan=result.plan,
-        manifest=describe(job, result, source, protected),
+        losses=[Loss(**row) for row in manifest["sources"]],
+        guards=[_guard(row) for row in manifest["guards"]],
+        without_information=without_information,
+        plan=manifest["plan"],
+        manifest={key: value for key, value in manifest.items() if key != "outputs"},
     )
+
+
+def _date(when: float) -> str:
+    """The time to the minute, in UTC; SOURCE_DATE_EPOCH stands for it where bytes must be equal."""
+    with suppress(KeyError, ValueError):
+        when = float(os.environ["SOURCE_DATE_EPOCH"])
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(when))
+
+
+def _title(manifest: Mapping[str, Any]) -> str:
+    """What was deduplicated: the input, or the folder of several."""
+    names = [row["name"] for row in manifest["inputs"]]
+    if len(names) == 1:
+        return f"Near-duplicates in {os.path.basename(names[0]) or names[0]}"
+    what = counted(len(names), "picture" if manifest["settings"]["format"] == "image" else "file")
+    folder = ""
+    with suppress(ValueError):  # no names, or of several drives
+        folder = os.path.basename(os.path.commonpath(list(map(os.path.abspath, names))))
+    return f"Near-duplicates in {what}" + (f" of {folder}" if folder and "://" not in names[0] else "")
+
+
+def _own_files(manifest: Mapping[str, Any], annotations: pa.Table) -> list[tuple[int, bool]]:
+    """The inputs that are a document each: their bytes, and whether they stay."""
+    paths = {path_id(row["name"]): row["bytes"] or 0 for row in manifest["inputs"]}
+    mask = pc.is_in(annotations.column("id"), pa.array(list(paths), pa.string()))
+    found = annotations.select(["id", "keep"]).filter(mask).to_pylist()
+    return [(paths[row["id"]], row["keep"]) for row in found]
+
+
+def _are_files(manifest: Mapping[str, Any], annotations: pa.Table) -> bool:
+    """Whether every document is a file, which `apply` can remove."""
+    return len(_own_files(manifest, annotations)) == len(annotations)
+
+
+def _saved(manifest: Mapping[str, Any], annotations: pa.Table) -> int | None:
+    """The bytes by which what stays is smaller than the inputs; None where that is not known."""
+    files = _own_files(manifest, annotations)
+    saved: int = sum(size for size, keep in files if not keep)
+    if len(files) == len(annotations):
+        return saved
+    kept = [row for row in manifest.get("outputs", ()) if row["name"].startswith("kept")]
+    if not kept or any(row["bytes"] is None for row in manifest["inputs"]):
+        return None  # nothing was copied, or the sizes are not known
+    read = sum(row["bytes"] for row in manifest["inputs"]) - sum(size for size, _ in files)
+    saved += read - sum(row["bytes"] for row in kept if not row["name"].endswith(".txt"))
+    return max(saved, 0)
 
 
 def _first_ids(batches: Iterator[pa.RecordBatch]) -> list[str]:
@@ -600,8 +848,9 @@ def _largest(annotations: pa.Table, evidence: pa.Table) -> dict[str, list[dict[s
 
 
 def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
-    """Accepted pairs that were least similar, and rejected ones that were most."""
-    yes = evidence.filter(evidence.column("accepted"))
+    """Accepted pairs that were least similar, and rejected ones that were most; a copy is no close call."""
+    copies = pc.is_in(evidence.column("rule"), pa.array([IDENTICAL, SPELLED, IDENTICAL_FILE]))
+    yes = evidence.filter(pc.and_not(evidence.column("accepted"), copies))
     no = evidence.filter(pc.invert(evidence.column("accepted")))
     ties = [("distance", "descending"), ("keeper", "ascending"), ("id", "ascending")]
     # Of what was not measured nothing is known: it comes first.
@@ -659,7 +908,7 @@ def _rules(evidence: pa.Table) -> dict[str, tuple[int, int]]:
     for group in evidence.group_by(["rule", "accepted"]).aggregate([([], "count_all")]).to_pylist():
         row = counts.setdefault(group["rule"], [0, 0])
         row[0 if group["accepted"] else 1] += group["count_all"]
-    ordered = sorted(counts.items(), key=lambda item: (-sum(item[1]), item[0]))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1][0], -item[1][1], item[0]))
     return {rule: (yes, no) for rule, (yes, no) in ordered}
 
 
@@ -684,5 +933,6 @@ def _similarities(evidence: pa.Table) -> list[tuple[float, float, int, int]]:
     ]
 
 
-def _guard(trip: Trip) -> GuardView:
-    return GuardView(trip.name, trip.limit, trip.value, trip.stopped, trip.examples, trip.what)
+def _guard(row: Mapping[str, Any]) -> GuardView:
+    trip = Trip(**{name: row[name] for name in ("name", "limit", "value", "what", "examples")})
+    return GuardView(trip.name, trip.limit, trip.value, trip.stopped, trip.examples, trip.what, trip.option)

@@ -569,11 +569,11 @@ class Flow:
         done = self.checkpoints.load("survey")
         notes = {} if done is None else json.loads((done.schema.metadata or {})[b"notes"])
         self._key = bytes.fromhex(notes["key"]) if notes else secrets.token_bytes(32)
-        counted = None if done is None else self.checkpoints.load(notes["frequencies"])
+        counts_of = None if done is None else self.checkpoints.load(notes["frequencies"])
         table, skip, first = _native.Frequencies(), 0, 0
         surveyor = Surveyor(recipe, self.settings.fields, table, self.threads, key=self._key)
-        if done is not None and counted is not None:
-            table = _native.Frequencies.from_bytes(counted.column("bytes")[0].as_py())
+        if done is not None and counts_of is not None:
+            table = _native.Frequencies.from_bytes(counts_of.column("bytes")[0].as_py())
             documents = Documents.of(done)
             if not self.quiet and not self.checkpoints.remembers:
                 read = counted(len(documents), self._noun)
@@ -833,7 +833,7 @@ class Flow:
         if not self.measure.verifies:
             return self._stars(same, found, Judgements(found, None), documents)
         if found.ways is not None:
-            with stage("verify", total=len(found.left), unit="pairs", what="pair", quiet=self.quiet) as advance:
+            with self._verifying(found) as advance:
                 verdicts = Judgements(found, self._picture_judge(found), advance)
                 self._judge(verdicts, _rounds(len(found.left)), verdicts.judge_pairs)
                 return self._stars(same, found, verdicts, documents)
@@ -851,7 +851,7 @@ class Flow:
             )
             if len(needed):
                 self._set_aside(sources, needed, same, verifier)
-            with stage("verify", total=len(found.left), unit="pairs", what="pair", quiet=self.quiet) as advance:
+            with self._verifying(found) as advance:
                 verdicts = Judgements(found, verifier.judge, advance)
                 if self.measure.rule is not None:
                     # Among their neighbours: all pairs of a document stand in one part.
@@ -861,6 +861,9 @@ class Flow:
                     self._judge(verdicts, _rounds(len(found.left)), verifier.judge)
                 _give_back()
                 return self._stars(same, found, verdicts, documents)
+
+    def _verifying(self, found: Candidates) -> AbstractContextManager[Advance]:
+        return stage("verify", total=len(found.left), unit="pairs", what="pair", quiet=self.quiet)
 
     def _judge(
         self, verdicts: Judgements, parts: Iterable[Rows], judge: Callable[[Rows, Rows], Verdicts]

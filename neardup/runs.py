@@ -231,6 +231,15 @@ class Run:
         near = table.filter(pc.or_(*met)).sort_by("distance").slice(0, most)
         return [row[side] for row in near.to_pylist() for side in ("keeper", "id")]
 
+    def first_pair(self) -> tuple[str, str] | None:
+        """A document that goes and its keeper; the first one of the annotations."""
+        with pq.ParquetFile(os.path.join(self.path, ANNOTATIONS)) as file:
+            for batch in file.iter_batches(columns=["id", "duplicate_of"]):
+                rows = batch.filter(batch.column("duplicate_of").is_valid()).slice(0, 1).to_pylist()
+                if rows:
+                    return rows[0]["id"], rows[0]["duplicate_of"]
+        return None
+
     def document(self, id: str) -> dict[str, Any] | None:
         """The annotation of one document."""
         rows = self.annotations.filter(pc.equal(self.annotations.column("id"), id)).slice(0, 1).to_pylist()
@@ -254,6 +263,20 @@ class Run:
     def source(self, inputs: Sequence[str] = ()) -> Source:
         """The documents of the run, read again: from its own inputs, or from *inputs*."""
         return self._open(list(inputs) or [one.path for one in self.inputs], named=bool(inputs))
+
+    def sources(self, inputs: Sequence[str] = ()) -> list[Source]:
+        """Its documents, and those that it protected, as they were: a file that changed is refused."""
+        found = [self.source(inputs)]
+        if self.protected and not inputs:
+            found.append(self._open([one.path for one in self.protected], named=False, prefix=PROTECTED))
+        for one in () if inputs else (*self.inputs, *self.protected):
+            if one.sha256 is None or "://" in one.path:
+                continue
+            status = os.stat(one.path)
+            same = (status.st_size, status.st_mtime_ns) == (one.bytes, one.modified)
+            if not same and file_digest(one.path) != one.sha256:
+                raise RefusedInput(f"{one.path!r} changed since the run; run `neardup dedupe` again")
+        return found
 
     def _open(self, given: list[str], *, named: bool, prefix: str = "") -> Source:
         if not given or "<stdin>" in given:

@@ -116,6 +116,11 @@ def test_no_stored_file_stops_the_main_job(kind, tmp_path):
         name, out = entry["file"], tmp_path / str(number)
         done = neardup("dedupe", HERE / name, "-o", out, "--quiet", "--no-guards")
         assert done.code in (0, 3, 4), (name, done.err)
+        if not Outcome(HERE / name).ids:  # no document, no run; the reason is told
+            assert (done.code, (out / "manifest.json").exists()) == (4, False), name
+            assert done.err.startswith("neardup: no document came from "), name
+            assert done.err.count("\n") == 1, name
+            continue
         ids = pq.read_table(out / "annotations.parquet").column("id").to_pylist()
         manifest = json.loads((out / "manifest.json").read_text())
         lines = (out / "quarantine.jsonl").read_bytes().splitlines() if done.code else []
@@ -130,8 +135,9 @@ def test_no_stored_file_stops_the_main_job(kind, tmp_path):
 
 @pytest.mark.parametrize("bomb", ["one_line.jsonl.gz", "z.jsonl.zst", "bucket_flood.jsonl.gz"])
 def test_no_bomb_stops_the_main_job(generated, bomb, tmp_path):
-    out = tmp_path / "out"
-    done = neardup("dedupe", generated / "bombs" / bomb, "-o", out, "--quiet", "--no-guards")
+    out, good = tmp_path / "out", tmp_path / "good.jsonl"
+    good.write_text('{"id": "good", "text": "a text beside the bomb"}\n')
+    done = neardup("dedupe", generated / "bombs" / bomb, good, "-o", out, "--quiet", "--no-guards")
     assert done.code in (0, 3, 4), done.err
     assert (out / "manifest.json").exists()
 

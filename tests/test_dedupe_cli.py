@@ -98,7 +98,7 @@ def test_the_last_line_does_not_say_that_one_stays_where_none_does(tmp_path: Pat
     path = write_jsonl(tmp_path / "a.jsonl", [*copies(x=[1, 2]), *UNIQUE])
     done = neardup("dedupe", path, "-o", tmp_path / "out", "--keep", "none", "--quiet")
     assert (
-        done.out == "22 documents: 20 stay, 2 are near-duplicates of another, and go with it, in 1 clusters\n"
+        done.out == "22 documents: 20 stay, 2 are near-duplicates of another, and go with it, in 1 cluster\n"
     )
 
 
@@ -482,7 +482,9 @@ def test_the_quarantine_tells_place_and_reason(run: Path) -> None:
 def test_the_last_line_names_the_reason_that_most_bad_records_have(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", [{"id": "n", "txt": 7}, *({"text": "no txt"} for _ in range(3))])
     (tmp_path / "b.jsonl.gz").write_bytes(b"not gzip")
-    command = ["dedupe", tmp_path / "b.jsonl.gz", path, "-o", tmp_path / "out", "--text-field", "txt"]
+    write_jsonl(tmp_path / "c.jsonl", [{"id": "good", "txt": "a text"}])
+    inputs = [tmp_path / "b.jsonl.gz", path, tmp_path / "c.jsonl"]
+    command = ["dedupe", *inputs, "-o", tmp_path / "out", "--text-field", "txt"]
     for _ in range(2):  # also of a run that was done before
         done = neardup(*command, "--quiet")
         assert done.code == 4

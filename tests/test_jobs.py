@@ -9,8 +9,10 @@ import pytest
 
 import neardup as nd
 from neardup.errors import InvalidValue
+from neardup.wording import size
 
 from .corpus import Rows, collection, files_of, neardup, words, write_jsonl
+from .rundirs import make_run
 
 # Nine of twelve documents are copies: the guard of losses stops.
 COPIES: Rows = [{"id": f"c{at}", "text": " ".join(words(at % 3))} for at in range(12)]
@@ -230,3 +232,137 @@ def test_what_cannot_be_is_said_before_the_work_begins(data: Path, options: list
     assert done.code == 2
     assert done.err.startswith(f"neardup: {what}")
     assert files_of(Path("o")) == before
+
+
+# --- the report of a finished run ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+
+
+@pytest.mark.parametrize("page", ["o/report.html", "elsewhere/page.html"])
+@pytest.mark.usefixtures("dated")
+def test_a_report_that_is_asked_for_later_is_made_from_the_finished_run(data: Path, page: str) -> None:
+    (data.parent / "ref.jsonl").write_text('{"id": "ref", "text": "another text"}\n')
+    command = ["dedupe", data, "-o", "o", "--protect", "ref.jsonl"]
+    assert neardup(*command, "--quiet").code == 0
+    done = neardup(*command, "--report", page)
+    assert done.code == 0, done.err
+    assert "read:" not in done.err
+    late, folder = Path(page).read_bytes(), files_of(Path("o"))
+    assert neardup(*command, "--report", page, "--quiet").code == 0  # it is there
+    assert files_of(Path("o")) == folder
+    assert neardup("check", "o").code == 0
+    # The same bytes as of a run that was asked for its report at once.
+    assert neardup(*command, "--report", page, "--quiet", "--overwrite").code == 0
+    assert Path(page).read_bytes() == late
+    assert files_of(Path("o")) == folder
+    assert ("report.html" in folder) == page.startswith("o/")
+    Path(page).unlink()
+    assert neardup(*command, "--report", page, "--quiet").code == 0
+    assert Path(page).read_bytes() == late
+
+
+@pytest.mark.usefixtures("dated")
+def test_neardup_report_writes_the_page_of_a_finished_run(data: Path) -> None:
+    command = ["dedupe", data, "-o", "o", "--quiet"]
+    assert neardup(*command, "--report", "o/report.html").code == 0
+    before = files_of(Path("o"))
+    assert neardup("report", "o", "-o", "o/report.html").code == 0  # its own page may be replaced
+    assert files_of(Path("o")) == before
+    assert neardup("report", "o", "-o", "new/page.html").code == 0
+    assert Path("new/page.html").read_bytes() == before["report.html"]
+    for page in (data, "o/manifest.json", "o/kept.jsonl"):
+        for more in ([], ["--overwrite"]):
+            assert neardup("report", "o", "-o", page, *more).code == 2
+    assert files_of(Path("o")) == before
+    Path("mine.html").write_text("mine")
+    assert neardup("report", "o", "-o", "mine.html").code == 2
+    assert neardup("report", "o", "-o", "mine.html", "--overwrite").code == 0
+    write_jsonl(data, collection(11))
+    done = neardup("report", "o", "-o", "p.html")
+    assert done.code == 4
+    assert "changed since the run" in done.err
+    assert neardup("report", "o", "-o", "p.html", "--input", data).code == 0
+    data.unlink()
+    assert neardup("report", "o", "-o", "q.html").code == 4
+    assert not Path("q.html").exists()
+
+
+def test_a_report_that_cannot_be_written_costs_no_results(data: Path) -> None:
+    page = f"{'n' * 253}.html"  # longer than any file system takes
+    command = ["dedupe", data, "-o", "o", "--quiet"]
+    done = neardup(*command, "--report", page)
+    assert done.code == 5
+    assert "the results are complete in 'o', but there is no report" in done.err
+    assert "`neardup report o -o PAGE`" in done.err
+    assert neardup("check", "o").code == 0
+    assert not Path("o/.neardup").exists()
+    assert neardup("report", "o", "-o", "page.html").code == 0
+    assert neardup(*command).code == 0
+
+
+def test_the_page_tells_what_it_is_of(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert neardup("dedupe", data, "-o", "o", "--keep", "longest", "--report", "p.html", "--quiet").code == 0
+    page = Path("p.html").read_text()
+    assert "<h1>Near-duplicates in a.jsonl</h1>" in page
+    assert "<title>Near-duplicates in a.jsonl · neardup</title>" in page
+    assert "<time>2023-11-14 22:13 UTC</time>" in page
+    assert f"neardup dedupe {data} --keep longest -o o" in page
+    saved = data.stat().st_size - Path("o/kept.jsonl").stat().st_size
+    assert f"<dt>saved</dt><dd>{size(saved)}</dd>" in page
+    assert "neardup explain d0000-1 d0000-0 --run o" in page
+    assert neardup("explain", "d0000-1", "d0000-0", "--run", "o").code == 0
+    assert "--strict" in page
+
+
+def test_the_command_of_a_manifest_gives_the_same_run(data: Path) -> None:
+    write_jsonl(Path("ref.jsonl"), [{"id": "ref", "text": "another text"}])
+    options = [
+        "--protect",
+        "ref.jsonl",
+        "--keep",
+        "newest:date,longest",
+        "--similarity",
+        "70%",
+        "--no-guards",
+    ]
+    command = ["dedupe", data, *options, "--bits", 64, "--threads", 1, "--within", "source"]
+    assert neardup(*command, "-o", "o", "--quiet", "--report", "p.html").code == 0
+    manifest = json.loads(Path("o/manifest.json").read_text())
+    said = manifest["command"]
+    assert said[:2] == ["neardup", "dedupe"]
+    assert not {"-o", "--threads", "--report", "--quiet"} & set(said)
+    again = neardup(*said[1:], "-o", "again", "--quiet")
+    assert again.code == 0, again.err
+    assert files_of(Path("again")) == files_of(Path("o"))
+
+
+def test_a_stopped_page_says_what_to_give(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", COPIES)
+    assert neardup("dedupe", path, "-o", tmp_path / "out", "--quiet").code == 6
+    page = (tmp_path / "out/report.html").read_text()
+    assert 'with <code>--max-loss 75%</code>, or with <code class="option">--no-guards</code>' in page
+    assert "<dt>saved</dt>" not in page
+
+
+def test_copies_are_no_close_call(tmp_path: Path) -> None:
+    text = " ".join(words(1))
+    rows: Rows = [{"id": f"c{at}", "text": text} for at in range(3)]
+    rows += [{"id": "upper", "text": text.upper()}, {"id": "other", "text": " ".join(words(2))}]
+    path = write_jsonl(tmp_path / "a.jsonl", rows)
+    out = tmp_path / "out"
+    assert neardup("dedupe", path, "-o", out, "--no-guards", "--report", out / "r.html", "--quiet").code == 0
+    page = (out / "r.html").read_text()
+    assert "Accepted, but only just" not in page
+    assert "Pairs accepted, by reason" in page
+
+
+def test_a_manifest_that_no_run_wrote_gives_no_page(data: Path) -> None:
+    make_run(Path("o"), [str(data)], {"d0000-0": None})
+    done = neardup("report", "o", "-o", "p.html")
+    assert done.code == 2
+    assert "manifest.json' is not as a run writes it" in done.err

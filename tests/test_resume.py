@@ -15,7 +15,7 @@ import pytest
 from neardup.jobs import WORK
 
 from .corpus import collection, files_of, neardup, write_jsonl
-from .killed import CONSTANTS, Killer
+from .killed import CONSTANTS, DATE, Killer
 
 ROOT = Path(__file__).parent.parent
 KILLS = 40
@@ -57,6 +57,7 @@ def killer() -> Iterator[Killer]:
 def _as_in_the_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in CONSTANTS:
         monkeypatch.setattr(f"{module}.{constant}", value, raising=False)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", DATE)
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +213,34 @@ def test_a_finished_run_over_urls_is_found_until_a_file_changes(tmp_path: Path, 
     assert os.stat(tmp_path / "out/manifest.json").st_mtime_ns == before
     system.pipe_file(str(tmp_path / "a.jsonl"), b'{"id":"b","text":"some words"}\n')
     assert "holds another run" in neardup(*run).err
+
+
+def test_a_run_that_goes_on_says_so(killer: Killer, unbroken: tuple[Path, dict[str, bytes], int]) -> None:
+    folder, expected, steps = unbroken
+    interrupted(killer, folder, steps)
+    done = neardup(*(word for word in arguments(folder) if word != "--quiet"))
+    assert "neardup: going on from what is in" in done.err
+    assert "read:" not in done.err
+    assert files_of(folder / "out") == expected
+
+
+def test_a_stopped_run_that_is_killed_ends_with_the_same_bytes(
+    killer: Killer, unbroken: tuple[Path, dict[str, bytes], int]
+) -> None:
+    folder, expected, _ = unbroken
+    clear(folder)
+    stopping = [*(word for word in arguments(folder) if word != "--no-guards"), "--max-cluster", "1"]
+    done = killer.run(stopping)
+    assert done.code == 6, done.err
+    ending = killer.run(arguments(folder))
+    assert ending.code == 4
+    # The command names no limit, so that the manifest is that of the run that was never stopped.
+    assert files_of(folder / "out") == expected
+    rng = random.Random(7)
+    for _ in range(8):
+        clear(folder)
+        killer.run(stopping, step=rng.randint(done.steps * 2 // 3, done.steps))
+        assert neardup(*stopping).code == 6
+        assert killer.run(arguments(folder), step=rng.randint(1, ending.steps)).code == -signal.SIGKILL
+        assert neardup(*arguments(folder)).code == 4
+        assert files_of(folder / "out") == expected

@@ -96,11 +96,8 @@ _PICTURES: Final = (
 
 _TEXT_FILES: Final = (".txt", ".md", ".html", ".htm")
 # How the names of files end that are read here.
-_ENDINGS: Final = re.compile(
-    f"({'|'.join(re.escape(one) for row in FORMATS.values() for one in (*row.suffixes, *_PICTURES, *_TEXT_FILES))})"
-    r"(\.\w+)?$",
-    re.IGNORECASE,
-)
+_KNOWN: Final = (*(one for row in FORMATS.values() for one in row.suffixes), *_PICTURES, *_TEXT_FILES)
+_ENDINGS: Final = re.compile(f"({'|'.join(map(re.escape, _KNOWN))})" r"(\.\w+)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The command line. One module a command, loaded when the command is used.
 
 Results go to standard output, talk to standard error. Exit codes: 0 done, 1 internal error,
-2 usage, 3 finished but some records were quarantined (or files left), 4 an input file was refused,
-5 limit, disk or permission, 6 a guard stopped the run, 130 and 143 signals.
+2 usage, 3 finished but some records were quarantined (or files left), 4 an input file was refused, or
+no document came from any, 5 limit, disk or permission, 6 a guard stopped the run, 130 and 143 signals.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from types import FrameType
 
@@ -32,12 +33,16 @@ COMMANDS: dict[str, str] = {
     "fit": "Learn how common each feature is in your documents, for later streams.",
     "index": "Build, change and search an index of fingerprints.",
     "join": "All pairs of fingerprints within a radius.",
+    "report": "Write the page that shows what a finished run found.",
     "plan": "How a join would go about it, and at what cost.",
     "search": "What of a collection is near to one picture or text.",
     "schemes": "The recipes from document to fingerprint.",
     "undo": "Bring back the files that apply removed.",
 }
 
+NO_MEMORY = "not enough memory; give the process more, or less input at a time"
+# What the loader of shared libraries says when there is no room for one.
+_UNLOADED = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "out of memory")
 QUARANTINED = 3
 REFUSED = 4
 
@@ -55,6 +60,14 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = get_close_matches(args[0], COMMANDS, 1)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near[0]}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
@@ -63,7 +76,7 @@ class Commands(click.Group):
 @click.group(
     cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(__version__, prog_name="neardup")
+@click.version_option(__version__, "-V", "--version", prog_name="neardup")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Find near-duplicates, prove what was found, remove only what was proved."""
@@ -119,12 +132,14 @@ def run(arguments: list[str] | None = None) -> int:
     except NeardupError as error:
         return _say(str(error), 2)
     except MemoryError:
-        return _say("not enough memory; give the process more, or less input at a time", 5)
+        return _say(NO_MEMORY, 5)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         return _say(_of_system(error), 4)
     except OSError as error:
         return _say(_of_system(error), 5)
     except Exception as error:
+        if isinstance(error, ImportError) and any(words in str(error) for words in _UNLOADED):
+            return _say(NO_MEMORY, 5)
         if "can't start new thread" in str(error):  # all that Python says of it
             return _say("the system gives no thread; raise the limit of processes (ulimit -u)", 5)
         if os.environ.get("NEARDUP_DEBUG"):
@@ -148,6 +163,31 @@ def _forget_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def check_room(least: int = 512 << 20) -> None:
+    """Raise if the process may not have the memory that large libraries need to be loaded.
+
+    Some of them end the process where they find none, and nobody could say why.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if 0 <= limit < least:
+        raise LimitReached(
+            f"not enough memory: {limit >> 20} MiB of address space are allowed, at least {least >> 20} are "
+            "needed; raise the limit (ulimit -v)"
+        )
+
+
+def share(text: str) -> float:
+    """A share from 0 to 1, also written in per cent; whether it is in that range is for others to say."""
+    try:
+        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a share such as 0.85 or 85%") from None
 
 
 def visible(text: str) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections import Counter
 from itertools import islice
 from typing import Any
 
 import click
 
-from neardup.adapters.cli import QUARANTINED, REFUSED, visible
+from neardup.adapters.cli import QUARANTINED, REFUSED, check_room, share, visible
+from neardup.wording import counted
 
 SOME_BAD = 1_000
+# Parameters that do not belong to what a run finds: places, and how it goes about it.
+ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_json", "threads", "memory")
 
 
 @click.command()
@@ -19,7 +24,8 @@ SOME_BAD = 1_000
 @click.option("-o", "--output", "out", required=True, metavar="DIR", help="Folder for the results.")
 @click.option(
     "--similarity",
-    type=float,
+    type=share,
+    metavar="S|P%",
     help="Least cosine of two documents' texts, verified; what they share must also not be common to many. "
     "Of pictures: least correlation of what they show.  [default: 0.64; pictures 0.79]",
 )
@@ -45,8 +51,9 @@ SOME_BAD = 1_000
 @click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
 @click.option(
     "--recall",
-    type=float,
-    default=0.95,
+    type=share,
+    metavar="S|P%",
+    default="0.95",
     show_default=True,
     help="Share of the pairs at that similarity to find.",
 )
@@ -74,13 +81,17 @@ SOME_BAD = 1_000
     help="Largest cluster allowed.",
 )
 @click.option(
-    "--max-loss", default="50%", show_default=True, metavar="P%", help="Largest share a source may lose."
+    "--max-loss",
+    default="50%",
+    show_default=True,
+    metavar="P%|S",
+    help="Largest share a source may lose, such as 60% or 0.6.",
 )
 @click.option(
     "--max-same",
     default="1%",
     show_default=True,
-    metavar="P%",
+    metavar="P%|S",
     help="Largest share of over 1,000 documents with one fingerprint.",
 )
 @click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
@@ -94,9 +105,12 @@ SOME_BAD = 1_000
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--overwrite", is_flag=True, help="Replace another run in the folder, when this one is done.")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="No progress, and no word on what to do next.")
+@click.option("-v", "--verbose", is_flag=True, help="Also say how pairs were searched.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+@click.pass_context
 def command(
+    context: click.Context,
     inputs: tuple[str, ...],
     out: str,
     similarity: float | None,
@@ -131,14 +145,17 @@ def command(
     threads: int | None,
     overwrite: bool,
     quiet: bool,
+    verbose: bool,
     as_json: bool,
 ) -> int:
     """Find near-duplicates, verify each, and keep one document of every cluster.
 
     INPUT is JSONL, Parquet, CSV, Arrow, text files or folders, plain or compressed; - is standard input.
     DIR gets annotations, evidence, the kept documents and a manifest. A run that was interrupted goes on
-    when the same command is given again.
+    when the same command is given again; after a guard stopped one, the same command with another limit
+    ends it. A pattern in quotes, such as "crawl/*.jsonl", is expanded.
     """
+    check_room()
     from neardup.guards import Limits as Guards
     from neardup.jobs import Job, Reading, run_job
     from neardup.keep import parse_keep
@@ -146,6 +163,10 @@ def command(
     from neardup.schemes import scheme as scheme_of
     from neardup.sources import ANY, Tolerance, mostly_pictures
 
+    if out == "-":
+        raise click.UsageError(
+            "-o names a folder for several files, not a stream; give -o DIR and read DIR/kept.*"
+        )
     rules = ["strict"] * strict + ["loose"] * loose + ([] if verify is None else [verify])
     if len(rules) > 1:
         raise click.UsageError("choose one of --strict, --loose and --verify")
@@ -162,7 +183,7 @@ def command(
         within=within,
         across=across,
         source_field=source_field,
-        guards=Guards(max_cluster, _share(max_loss), _share(max_same)),
+        guards=Guards(max_cluster, _limit(max_loss), _limit(max_same)),
         **chosen,
     )
     scheme = None if scheme_name is None and bits is None else scheme_of(scheme_name or "text")
@@ -184,6 +205,7 @@ def command(
         threads=threads,
         memory=_size(memory),
         quiet=quiet,
+        command=_command(context),
     )
     try:
         done = run_job(job)
@@ -194,23 +216,84 @@ def command(
     if as_json:
         click.echo(json.dumps(counts))
     else:
-        other = "another, and go with it" if parse_keep(settings.keep).none else "one that stays"
-        click.echo(
-            f"{counts['documents']:,} documents: {counts['kept']:,} stay, {counts['removed']:,} are "
-            f"near-duplicates of {other}, in {counts['clusters']:,} clusters"
-        )
+        click.echo(_counts(counts, kind == "image", parse_keep(settings.keep).none))
         if counts["perhaps_forms"]:
+            one = counts["perhaps_forms"] == 1
             click.echo(
-                f"{counts['perhaps_forms']:,} of these differ where their neighbours differ, too: "
-                "if they are forms that were filled in, use --strict"
+                f"{counts['perhaps_forms']:,} of these {'differs where its' if one else 'differ where their'}"
+                " neighbours differ, too: if they are forms that were filled in, use --strict"
             )
         if counts["without_information"]:
+            one = counts["without_information"] == 1
+            noun = "picture" if kind == "image" else "document"
             click.echo(
-                f"{counts['without_information']:,} documents without information were kept; "
-                "without_information.jsonl lists them"
+                f"{counted(counts['without_information'], noun)} without information "
+                f"{'was' if one else 'were'} kept; without_information.jsonl lists {'it' if one else 'them'}"
             )
-        click.echo(f"{done.manifest['plan']}", err=True)
+    if verbose:
+        click.echo(f"neardup: {done.manifest['plan']}", err=True)
+    if not quiet:
+        _say_next(done.manifest, out, report)
     return _tell(done.manifest, out)
+
+
+def _command(context: click.Context) -> list[str]:
+    """What to type for the same results: all that was given, but for places and for how to go about it."""
+    words = ["neardup", "dedupe", *context.params["inputs"]]
+    for option in context.command.params:
+        name = str(option.name)
+        given = context.get_parameter_source(name)
+        if (
+            not isinstance(option, click.Option)
+            or name in ELSEWHERE
+            or given is None
+            or given.name == "DEFAULT"
+        ):
+            continue
+        value = context.params[name]
+        for one in value if option.multiple else [value]:
+            words += [option.opts[-1]] if option.is_flag else [option.opts[-1], str(one)]
+    return words
+
+
+def _counts(counts: dict[str, Any], pictures: bool, none: bool) -> str:
+    """The result in one line."""
+    noun = "picture" if pictures else "document"
+    stay, gone = counts["kept"], counts["removed"]
+    other = "another, and go with it" if none else "one that stays"
+    if none and gone == 1:
+        other = "another, and goes with it"
+    if not gone:
+        all_stay = "it stays" if stay == 1 else "all stay"
+        return f"{counted(counts['documents'], noun)}: no near-duplicates, {all_stay}"
+    return (
+        f"{counted(counts['documents'], noun)}: {stay:,} {'stays' if stay == 1 else 'stay'}, "
+        f"{gone:,} {'is a near-duplicate' if gone == 1 else 'are near-duplicates'} of {other}, "
+        f"in {counted(counts['clusters'], 'cluster')}"
+    )
+
+
+def _say_next(manifest: dict[str, Any], out: str, report: str | None) -> None:
+    """Say where the results are, and what can be done with them."""
+    from neardup.runs import Run
+
+    run, folder = Run(out), shlex.quote(out)
+    kept = [row["name"] for row in manifest["outputs"] if row["name"].startswith("kept")]
+    page = "" if report is None else f", the page is {report}"
+    stays = f"; {', '.join(os.path.join(out, name) for name in kept[:3])} has what stays" if kept else ""
+    lines = [f"the results are in {out}{stays}{page}"]
+    if (pair := run.first_pair()) is not None:
+        one, other = map(shlex.quote, pair)
+        lines.append(f"why two are a pair:  neardup explain {one} {other} --run {folder}")
+        if manifest["settings"]["annotate_only"]:
+            lines.append(f"write what stays:    neardup apply {folder} -o DIR")
+        elif kept == ["kept.txt"]:
+            lines.append(f"remove the files:    neardup apply {folder} --trash DIR   (undo brings them back)")
+        if report is None:
+            page = shlex.quote(os.path.join(out, "report.html"))
+            lines.append(f"look at the pairs:   neardup report {folder} -o {page}")
+    for line in lines:
+        click.echo(f"neardup: {visible(line)}", err=True)
 
 
 def _tell(manifest: dict[str, object], out: str) -> int:
@@ -224,10 +307,10 @@ def _tell(manifest: dict[str, object], out: str) -> int:
         for row in rows:
             click.echo(f"neardup: {word} {visible(row['file'])}: {visible(row['reason'])}", err=True)
     if counts["bad"]:
-        where = f"{out}/quarantine.jsonl"
+        where = os.path.join(out, "quarantine.jsonl")
+        such = visible(where + _most(where, refused))
         click.echo(
-            f"neardup: {counts['bad']:,} bad records are in {visible(where + _most(where, refused))}",
-            err=True,
+            f"neardup: {counted(counts['bad'], 'bad record is', 'bad records are')} in {such}", err=True
         )
     return REFUSED if refused else QUARANTINED if counts["bad"] else 0
 
@@ -244,11 +327,8 @@ def _most(path: str, refused: list[dict[str, str]]) -> str:
     return ""
 
 
-def _share(text: str) -> float:
-    try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        value = -1.0
+def _limit(text: str) -> float:
+    value = share(text)
     if not 0 <= value <= 1:
         raise click.UsageError(f"{text!r} is not a share such as 50% or 0.5")
     return value
