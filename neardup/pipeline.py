@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import __version__, _native, pictures
+from neardup import __version__, _native, pictures, wording
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_share, check_text, check_threads, whole
 from neardup.errors import ChangedInput, GuardStopped, InvalidType, InvalidValue, RefusedInput, shown
@@ -67,7 +67,6 @@ from neardup.verify import (
     measuring_scheme,
     parse_measure,
 )
-from neardup.wording import counted
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -576,7 +575,7 @@ class Flow:
             table = _native.Frequencies.from_bytes(counts_of.column("bytes")[0].as_py())
             documents = Documents.of(done)
             if not self.quiet and not self.checkpoints.remembers:
-                read = counted(len(documents), self._noun)
+                read = wording.counted(len(documents), self._noun)
                 self._tell(f"going on from what is in {self.work}, where {read} had been read")
             if notes["complete"]:
                 for source, counts in zip(sources, notes["sources"], strict=True):
