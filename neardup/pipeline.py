@@ -1043,10 +1043,10 @@ class Flow:
             scheme = replace(scheme, frequencies=table)
         if scheme.digest != notes["digest"]:
             return None
-        for source, counts, table in zip(sources, notes["sources"], read, strict=True):
+        for source, counts, known in zip(sources, notes["sources"], read, strict=True):
             source.restore(counts)
-            assert table is not None
-            source.expected = Again.of(table)
+            assert known is not None
+            source.expected = Again.of(known)
         self._met, self._restored = met, True
         if not self.quiet:
             self._tell(f"going on from what is in {self.work}: a guard stopped this run when all was judged")
