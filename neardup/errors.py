@@ -56,7 +56,23 @@ class GuardStopped(NeardupError, RuntimeError):
 
 
 class MissingExtra(NeardupError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is needed and not installed, or cannot be imported."""
+
+
+def unusable(need: str, package: str, extra: str, error: ImportError) -> MissingExtra:
+    """Why *need* has no *package*: it is not there, or it is there and *error* came out of it.
+
+    >>> str(unusable("WARC", "no_such_package", "warc", ImportError("?")))
+    "WARC needs no_such_package; install it: pip install 'neardup[warc]'"
+    """
+    from importlib.util import find_spec
+
+    if find_spec(package) is None:
+        return MissingExtra(f"{need} needs {package}; install it: pip install 'neardup[{extra}]'")
+    return MissingExtra(
+        f"{need} needs {package}; it is installed but cannot be imported: {' '.join(str(error).split())}; "
+        f"install one that fits: pip install --upgrade 'neardup[{extra}]'"
+    )
 
 
 def shown(value: object, length: int = 60) -> str:

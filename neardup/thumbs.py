@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from neardup.errors import NeardupError
+from neardup.errors import MissingExtra, NeardupError, unusable
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -86,8 +86,8 @@ def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Pic
                 _check_png(data)
             return found
     except UnidentifiedImageError:
-        if data[4:12] in _HEIC and "HEIF" not in formats():
-            raise NoDecoder("is a HEIC picture; to read it: pip install neardup[heic]") from None
+        if data[4:12] in _HEIC and (missing := _heif()):
+            raise NoDecoder(str(missing)) from None
         raise BadPicture("is no picture of a known format") from None
     except Image.DecompressionBombError:
         raise BadPicture(f"has more than {limit:,} pixels, the limit") from None
@@ -102,14 +102,19 @@ def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Pic
 
 
 @lru_cache(maxsize=1)
-def formats() -> list[str]:
-    """The formats that are read, by Pillow's names; HEIF where pillow-heif is installed."""
+def _heif() -> MissingExtra | None:
+    """Teaches Pillow to read HEIF; where that cannot be, the reason."""
     try:
         import pillow_heif
-    except ImportError:
-        return list(FORMATS)
+    except ImportError as error:
+        return unusable("is a HEIC picture, which", "pillow_heif", "heic", error)
     pillow_heif.register_heif_opener()
-    return [*FORMATS, "HEIF"]
+    return None
+
+
+def formats() -> list[str]:
+    """The formats that are read, by Pillow's names; HEIF where pillow-heif is installed."""
+    return list(FORMATS) if _heif() else [*FORMATS, "HEIF"]
 
 
 def decoded(image: Image.Image, limit: int = PIXEL_LIMIT, reduce: bool = False) -> Picture:

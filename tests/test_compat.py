@@ -675,7 +675,7 @@ def test_chinese_is_cut_by_a_package_or_by_what_is_passed(
     reader.set_stopwords_trie_from_path(tmp_path / "stop.txt")
     assert reader.read_corpus_from_path(tmp_path / "text.txt") == [["好", "世", "界"]]
     monkeypatch.setitem(sys.modules, "rjieba", None)
-    with pytest.raises(MissingExtra, match=r"pip install neardup\[zh\]"):
+    with pytest.raises(MissingExtra, match=r"pip install 'neardup\[zh\]'; or pass segment"):
         qyoki.CorpusReader().read_corpus_from_path(tmp_path / "text.txt")
     package = types.SimpleNamespace(cut=lambda text: ["你好", "，", "世界"])
     monkeypatch.setitem(sys.modules, "rjieba", package)

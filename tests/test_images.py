@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import sys
 from pathlib import Path
 
 import cv2
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 import neardup as nd
-from neardup import pictures
+from neardup import pictures, thumbs
 from neardup.adapters.cli import run
 from neardup.compat import qyoki
 from neardup.features.hsv import hsv
@@ -28,7 +29,7 @@ from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, p
 from neardup.search import search_pictures
 from neardup.sources import images, mostly_pictures, open_source
 from neardup.sources.files import File
-from neardup.thumbs import FORMATS, PIXELS, SIDE, BadPicture, address, decode, look
+from neardup.thumbs import PIXELS, SIDE, BadPicture, address, decode, look
 
 from .killed import Killer
 
@@ -221,11 +222,16 @@ def test_a_heic_picture_is_read_with_the_extra(tmp_path):
 def test_a_heic_picture_without_the_extra_is_told_the_way_out_and_not_remembered(tmp_path, monkeypatch):
     data = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(100)
     (tmp_path / "a.heic").write_bytes(data)
-    monkeypatch.setattr("neardup.thumbs.formats", lambda: list(FORMATS))
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    thumbs._heif.cache_clear()
     for _ in range(2):
         bad = []
         assert list(open_source(str(tmp_path / "a.heic"), format="image", on_bad=bad.append)) == []
-        assert bad[0].reason == "is a HEIC picture; to read it: pip install neardup[heic]"
+        assert (
+            bad[0].reason
+            == "is a HEIC picture, which needs pillow_heif; install it: pip install 'neardup[heic]'"
+        )
+    thumbs._heif.cache_clear()
     cache = images.Cache()
     assert cache.get([images._key(File(str(tmp_path / "a.heic")))]) == {}
     cache.close()

@@ -26,7 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neardup._native import Uniques
-from neardup.errors import InvalidType, InvalidValue, MissingExtra, RefusedInput
+from neardup.errors import InvalidType, InvalidValue, RefusedInput
 from neardup.sources import FORMATS, id_path, open_source, path_id
 from neardup.sources.delimited import header_line
 from neardup.types import Document
@@ -207,14 +207,6 @@ def test_warc_gives_the_pages_of_its_responses(tmp_path):
         ("http://a/ 2024-01-01T00:00:00Z", "Some page."),
         ("http://b/ 2024-01-01T00:00:00Z", "Some page."),
     ]
-
-
-def test_a_missing_package_is_named_with_the_command(tmp_path, monkeypatch):
-    path = tmp_path / "a.html"
-    path.write_text("<p>x")
-    monkeypatch.setitem(sys.modules, "resiliparse.extract.html2text", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'neardup\[html\]'"):
-        rows(open_source(path, html=True))
 
 
 def test_a_url_is_read_through_fsspec():

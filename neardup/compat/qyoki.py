@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from neardup.checks import check_text
 from neardup.distances import distance
-from neardup.errors import InvalidValue, MissingExtra
+from neardup.errors import InvalidValue, MissingExtra, unusable
 from neardup.features import ballots
 from neardup.features.hsv import hsv_histogram as hsv_extractor
 from neardup.features.tfidf import top_tfidf
@@ -190,10 +190,9 @@ def _words(text: str) -> list[str]:
         return re.findall(r"\w+", text)
     try:
         import rjieba
-    except ImportError:
-        raise MissingExtra(
-            "Chinese text is cut into words by rjieba; pip install neardup[zh], or pass segment=..."
-        ) from None
+    except ImportError as error:
+        reason = unusable("cutting Chinese text into words", "rjieba", "zh", error)
+        raise MissingExtra(f"{reason}; or pass segment=...") from None
     return [word for word in rjieba.cut(text) if re.search(r"\w", word)]
 
 

@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, cast
 
-from neardup.errors import MissingExtra, RefusedInput
+from neardup.errors import RefusedInput, unusable
 from neardup.sources.limits import MIB, Limits
 from neardup.sources.names import path_id
 from neardup.sources.streams import SUFFIXES, Broken, Feed, Shared, ahead, chunks
@@ -287,8 +287,8 @@ def _fsspec(path: str) -> Iterator[Any]:
     """fsspec; what it raises of *path* in the block is said in one line."""
     try:
         import fsspec
-    except ImportError:
-        raise MissingExtra(f"{path!r} needs fsspec; install it: pip install 'neardup[remote]'") from None
+    except ImportError as error:
+        raise unusable(repr(path), "fsspec", "remote", error) from None
     try:
         yield fsspec
     except FileNotFoundError:

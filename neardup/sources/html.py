@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neardup.errors import MissingExtra
+from neardup.errors import unusable
 from neardup.sources.reading import Unfit
 
 
@@ -11,8 +11,8 @@ def main_text(data: bytes) -> str:
     try:
         from resiliparse.extract.html2text import extract_plain_text
         from resiliparse.parse.encoding import bytes_to_str, detect_encoding
-    except ImportError:
-        raise MissingExtra("HTML needs resiliparse; install it: pip install 'neardup[html]'") from None
+    except ImportError as error:
+        raise unusable("HTML", "resiliparse", "html", error) from None
     try:
         page = bytes_to_str(data, detect_encoding(data, html5_compatible=True), errors="replace")
         return str(extract_plain_text(page, main_content=True))

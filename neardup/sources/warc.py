@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
-from neardup.errors import MissingExtra
+from neardup.errors import unusable
 from neardup.sources.files import File
 from neardup.sources.html import main_text
 from neardup.sources.limits import size
@@ -63,13 +63,15 @@ def _records(file: _Bytes) -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # fastwarc warns of itself when imported
-            from fastwarc.stream_io import FastWARCError
+            from fastwarc import stream_io
             from fastwarc.warc import ArchiveIterator, WarcRecordType
-    except ImportError:
-        raise MissingExtra("WARC needs fastwarc; install it: pip install 'neardup[warc]'") from None
+    except ImportError as error:
+        raise unusable("WARC", "fastwarc", "warc", error) from None
+    # Before version 2 it has an error of its own; since then OSError, which is caught anyway.
+    damaged: type[Exception] = getattr(stream_io, "FastWARCError", OSError)
     try:
         yield from ArchiveIterator(file, record_types=WarcRecordType.response, parse_http=True)
-    except (FastWARCError, OSError) as error:
+    except (damaged, OSError) as error:
         raise file.failed or file.broken or Broken(f"is damaged WARC: {error}") from None
     if file.broken is not None:
         raise file.broken
