@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
@@ -412,6 +412,24 @@ class Scheme:
         from neardup.schemes.files import write
 
         write(self, path)
+
+    def __reduce__(self) -> tuple[Callable[..., Scheme], tuple[bytes, str | None]]:
+        """To pickle it: the bytes of its file, and its key, which a worker needs and no file holds."""
+        from neardup.schemes.files import from_bytes, to_bytes
+
+        return from_bytes, (to_bytes(self), self.key)
+
+    def __copy__(self) -> Scheme:
+        return replace(self)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether they give the same bits, under the same name and in the same form."""
+        if not isinstance(other, Scheme):
+            return NotImplemented
+        return (self.name, self.form, self.digest) == (other.name, other.form, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.form, self.digest))
 
     def _needs_text(self) -> None:
         if self.features == "picture":
