@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: str
+UNICODE_VERSION: str
 
 def digest(hash: str, data: bytes, size: int, key: bytes | None = None) -> bytes:
     """The first *size* bytes of the digest of *data*."""

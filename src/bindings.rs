@@ -2,6 +2,7 @@
 
 mod hamming;
 mod index;
+mod interpreter;
 mod interrupt;
 mod jsonl;
 mod order;
@@ -28,9 +29,12 @@ fn give_back() {
     crate::memory::give_back();
 }
 
-#[pymodule]
+// A free-threaded Python switches its lock on for us: nobody has tested the core without it.
+#[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::only_the_first(module.py())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("UNICODE_VERSION", crate::unicode::version())?;
     module.add_function(wrap_pyfunction!(give_back, module)?)?;
     hamming::register(module)?;
     index::register(module)?;

@@ -6,7 +6,21 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::unicode_table::{DELTAS, RUNS};
+use unicode_normalization::UNICODE_VERSION;
+
+use crate::unicode_table::{DELTAS, RUNS, VERSION};
+
+// NFKC comes from the crate, everything else from our table, and one version stands in the digest of a
+// scheme. After `cargo update` brings a younger crate: tools/unicode_table.py with that Unicode first.
+const _: () = assert!(
+    VERSION.0 == UNICODE_VERSION.0 && VERSION.1 == UNICODE_VERSION.1 && VERSION.2 == UNICODE_VERSION.2,
+    "src/unicode_table.rs and the crate unicode-normalization are of two versions of Unicode"
+);
+
+/// The version of Unicode that decides what a text is normalised to.
+pub fn version() -> String {
+    format!("{}.{}.{}", VERSION.0, VERSION.1, VERSION.2)
+}
 
 /// A letter, a number or an underscore: what `\w` means in Python.
 pub const WORD: u32 = 1;

@@ -143,7 +143,8 @@ class Scheme:
     @cached_property
     def digest(self) -> str:
         """32 hexadecimal digits that stand for everything that decides a bit."""
-        facts = {**self.facts(), "name": None, "form": None, "format": FORMAT, "unicode": "18.0.0"}
+        facts: dict[str, Any] = {**self.facts(), "name": None, "form": None, "format": FORMAT}
+        facts["unicode"] = _native.UNICODE_VERSION
         if self.key is not None:
             facts["key"] = hashlib.blake2b(self.key.encode(), key=b"neardup scheme key").hexdigest()
         if self.frequencies is not None:
