@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := $(wildcard src/*.rs src/*/*.rs) Cargo.toml Cargo.lock
 
-.PHONY: demo test check bench format lint types system clean
+.PHONY: demo test check versions bench format lint types system clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -14,7 +14,11 @@ test: $(VENV)/.dev
 	cargo test --quiet --locked --no-default-features
 	$(BIN)/python -m pytest
 
-check: lint types test
+check: lint types test versions
+
+# The main jobs on the lowest declared version of everything, and on the newest.
+versions: $(VENV)/.built
+	$(BIN)/python tests/versions.py
 
 lint: $(VENV)/.dev
 	cargo fmt --check
@@ -39,8 +43,13 @@ $(VENV)/.venv:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-$(VENV)/.built: $(VENV)/.venv pyproject.toml constraints.txt $(RUST)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+# Nothing is installed whose digest is not in the lock, the build tool included.
+$(VENV)/.locked: $(VENV)/.venv requirements/run.lock
+	$(BIN)/pip install --quiet --require-hashes --requirement requirements/run.lock
+	touch $@
+
+$(VENV)/.built: $(VENV)/.locked pyproject.toml $(RUST)
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
 # What the tests need beside Python, where we may install it; else the test that needs it says so.
@@ -51,9 +60,9 @@ system:
 	  || echo "could not install: $$missing" >&2; \
 	fi
 
-$(VENV)/.dev: $(VENV)/.built constraints.txt requirements/system.txt
+$(VENV)/.dev: $(VENV)/.built requirements/dev.lock requirements/system.txt
 	$(MAKE) --no-print-directory system
-	$(BIN)/pip install --quiet --constraint constraints.txt --requirement requirements/dev.txt
+	$(BIN)/pip install --quiet --require-hashes --requirement requirements/dev.lock
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
