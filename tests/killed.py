@@ -19,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from neardup.seals import own_key
+
 # Small batches and a checkpoint after each: a small job has all the steps of a large one.
 CONSTANTS = [
     ("neardup.pipeline", "CHECKPOINT_SECONDS", -1.0),
@@ -75,6 +77,7 @@ def _serve() -> None:
         setattr(import_module(module), constant, value)
     for module in ("neardup.jobs", "neardup.actions", "neardup.adapters.cli.dedupe", "pyarrow.parquet"):
         import_module(module)
+    own_key(make=True)  # the first job of a user would draw it, and have more steps than the others
     for line in sys.stdin:
         step, number, folder, arguments = json.loads(line)
         with tempfile.TemporaryFile() as told, tempfile.TemporaryFile() as said:
