@@ -6,6 +6,8 @@ from typing import IO, Any, final
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import CoreTexts
+
 __version__: str
 UNICODE_VERSION: str
 
@@ -60,23 +62,23 @@ class Recipe:
         self, texts: list[str], threads: int | None
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
     def fingerprints_of_arrow(
-        self, chunk: dict[str, Any], threads: int | None
+        self, texts: CoreTexts, threads: int | None
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
     def fingerprint_of_features(self, features: list[tuple[str, int]]) -> list[int] | None: ...
     def votes(self, features: list[tuple[str, int]]) -> npt.NDArray[np.int64]: ...
     def normalized(self, text: str) -> str: ...
     def features(self, text: str) -> list[tuple[int, str, int]]: ...
     def count_strings(self, texts: list[str], into: Frequencies, threads: int | None) -> None: ...
-    def count_arrow(self, chunk: dict[str, Any], into: Frequencies, threads: int | None) -> None: ...
+    def count_arrow(self, texts: CoreTexts, into: Frequencies, threads: int | None) -> None: ...
 
 def survey(
-    recipe: Recipe, chunk: dict[str, Any], frequencies: Frequencies | None, key: bytes, threads: int | None
+    recipe: Recipe, texts: CoreTexts, frequencies: Frequencies | None, key: bytes, threads: int | None
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
     """128 bits that identify each normalised text, whether there is information in it, its characters, and
     32 bits that tell its spellings apart, keyed with the 32 bytes of *key*; the features are counted into
     *frequencies*."""
 
-def spellings(chunk: dict[str, Any], key: bytes) -> npt.NDArray[np.uint32]:
+def spellings(texts: CoreTexts, key: bytes) -> npt.NDArray[np.uint32]:
     """The 32 bits of each text as it is written, as `survey` gives them."""
 
 @final
@@ -96,7 +98,7 @@ class Verifier:
     def text_bytes(self) -> int:
         """How many bytes of texts are set aside."""
 
-    def add(self, numbers: npt.NDArray[np.int64], chunk: dict[str, Any]) -> None:
+    def add(self, numbers: npt.NDArray[np.int64], texts: CoreTexts) -> None:
         """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
     def measure(
         self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
@@ -284,7 +286,7 @@ def give_back() -> None:
     """Give memory that was freed back to the system."""
 
 def ordered(
-    ids: dict[str, Any],
+    ids: CoreTexts,
     rows: npt.NDArray[np.int32] | None,
     keys: list[tuple[npt.NDArray[np.uint32], bool]],
     threads: int | None,

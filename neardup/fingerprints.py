@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from neardup.arrays import check
 from neardup.errors import InvalidType, InvalidValue, SchemeMismatch, shown
 
 if TYPE_CHECKING:
@@ -160,6 +161,10 @@ class Fingerprints:
         """The reverse of `to_arrow`; *array* may be chunked."""
         import pyarrow as pa
 
+        chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+        for chunk in chunks:
+            if isinstance(chunk, pa.Array):
+                check(chunk)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
         size = array.type.byte_width if isinstance(array, pa.FixedSizeBinaryArray) else 0

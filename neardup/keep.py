@@ -21,9 +21,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import _native
+from neardup.arrays import core_texts
 from neardup.errors import InvalidValue
 from neardup.registry import Registry
-from neardup.schemes.model import arrow_chunk
 from neardup.types import label
 
 Scores = npt.NDArray[np.float64]
@@ -280,4 +280,4 @@ def keep_order(
             keys.append((lengths.astype(np.uint32, copy=False), rule.name == "longest"))
         else:
             keys.append((np.arange(len(ids), dtype=np.uint32), rule.name == "last"))
-    return _native.ordered(arrow_chunk(ids), rows, keys, threads)
+    return _native.ordered(core_texts(ids), rows, keys, threads)

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import __version__, _native, pictures, wording
+from neardup.arrays import core_texts
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_share, check_text, check_threads, whole
 from neardup.errors import ChangedInput, GuardStopped, InvalidType, InvalidValue, RefusedInput, shown
@@ -43,7 +44,6 @@ from neardup.progress import Advance, by_share, stage
 from neardup.radius import radius_for, recall_at
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.schemes.model import arrow_chunk
 from neardup.sources import Source, are_texts, keep_apart, mostly_pictures, open_source
 from neardup.sources.files import stamp
 from neardup.sources.images import FIELDS as PICTURE_FIELDS
@@ -1632,7 +1632,7 @@ class Conclusion:
         """One row per document of the input, in the order of the ids or of the input, some at a time."""
         ids = self._documents.ids
         own = np.flatnonzero(~self._fixed).astype(np.int32) if self._fixed.any() else None
-        order = None if input_order else _native.ordered(arrow_chunk(ids), own, [], self._threads)
+        order = None if input_order else _native.ordered(core_texts(ids), own, [], self._threads)
         count = len(ids) if own is None else len(own)
         for begin in range(0, count, STEP):
             end = min(begin + STEP, count)
@@ -1655,7 +1655,7 @@ class Conclusion:
         """The ids of documents of the input without information, in their order, some at a time."""
         ids = self._documents.ids
         rows = np.flatnonzero((self._same.of_document < 0) & ~self._fixed).astype(np.int32)
-        order = rows[_native.ordered(arrow_chunk(ids), rows, [], self._threads)]
+        order = rows[_native.ordered(core_texts(ids), rows, [], self._threads)]
         for begin in range(0, len(order), STEP):
             some = ids.take(pa.array(order[begin : begin + STEP])).cast(pa.string())
             yield pa.record_batch([some], schema=WITHOUT_INFORMATION)
@@ -1715,7 +1715,7 @@ def _by_ids(ids: pa.LargeStringArray, one: Places, other: Places, threads: int |
     """The order of pairs of documents by the id of *one*, then by that of *other*."""
     rows = _either(len(ids), one, other).astype(np.int32)
     place = np.empty(len(ids), dtype=np.int32)
-    order = _native.ordered(arrow_chunk(ids), rows, [], threads)
+    order = _native.ordered(core_texts(ids), rows, [], threads)
     place[rows[order]] = np.arange(len(rows), dtype=np.int32)
     return np.argsort(place[one].astype(np.int64) << 32 | place[other])
 

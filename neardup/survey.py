@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup import _native
+from neardup.arrays import core_texts
 from neardup.errors import ChangedInput, InvalidValue, LimitReached
 from neardup.features.image import WHOLE, fingerprints_of
-from neardup.schemes.model import Scheme, arrow_chunk
+from neardup.schemes.model import Scheme
 from neardup.sources import path_id
 from neardup.types import Batch, label
 
@@ -187,8 +188,8 @@ class Surveyor:
         """What is found in the documents of a batch, for `add`; their features are counted."""
         if batch.pictures is not None:
             return _look(batch, self._key)
-        chunk = arrow_chunk(batch.texts)
-        return _native.survey(self._scheme.recipe, chunk, self.frequencies, self._key, self._threads)
+        texts = core_texts(batch.texts)
+        return _native.survey(self._scheme.recipe, texts, self.frequencies, self._key, self._threads)
 
     def add(self, batch: Batch, found: tuple[Any, ...]) -> None:
         """Take in the documents of the next batch, and what was *found* in them."""
@@ -255,7 +256,7 @@ class Again:
 
     def spelled(self, batch: Batch) -> npt.NDArray[np.uint32]:
         """The spellings of a batch, to be compared with those of the first reading."""
-        return _native.spellings(arrow_chunk(batch.texts), self.key)
+        return _native.spellings(core_texts(batch.texts), self.key)
 
     def find(self, ids: pa.ChunkedArray, spelling: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
         """The numbers of documents, which are found by id and must have the same text."""
@@ -302,7 +303,7 @@ def _look(batch: Batch, key: bytes) -> tuple[Any, Any, Any, Any]:
     digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
     content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
     _, informative = fingerprints_of(batch.pictures, [WHOLE])  # type: ignore[arg-type]
-    spelling = _native.spellings(arrow_chunk(batch.texts), key)
+    spelling = _native.spellings(core_texts(batch.texts), key)
     return content, informative, np.zeros(len(batch), dtype=np.int64), spelling
 
 

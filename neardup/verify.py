@@ -15,9 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import _native
+from neardup.arrays import core_texts
 from neardup.errors import InvalidValue, UnknownName
 from neardup.schemes import scheme
-from neardup.schemes.model import Scheme, arrow_chunk
+from neardup.schemes.model import Scheme
 
 Rows = npt.NDArray[np.int64]
 
@@ -184,7 +185,7 @@ class Verifier:
 
     def add(self, numbers: npt.NDArray[Any], texts: pa.LargeStringArray) -> None:
         """Set aside texts; *numbers* says whose they are, -1 where one is not wanted."""
-        self._native.add(np.ascontiguousarray(numbers, dtype=np.int64), arrow_chunk(texts))
+        self._native.add(np.ascontiguousarray(numbers, dtype=np.int64), core_texts(texts))
 
     def parts(self, left: Rows, right: Rows) -> list[Rows]:
         """Candidate pairs by number, in parts that share no document; near ones stand together."""

@@ -18,6 +18,7 @@ use crate::frequencies::{Bucket, Slots};
 use crate::grams::{GRAMS, Grams};
 use crate::md5::LANES;
 use crate::simd::{self, Level};
+use crate::spread::Spread;
 
 pub use normalize::State;
 
@@ -129,15 +130,15 @@ impl Avx512 {
     }
 
     /// Count each of *keys* once, until there is no *room* for a new one; how many are done, and how many were new.
-    pub fn add_counts(self, lines: &mut [Slots], keys: &[u64], room: usize) -> (usize, usize) {
+    pub fn add_counts(self, lines: &mut [Slots], keys: &[u64], room: usize, spread: Spread) -> (usize, usize) {
         // SAFETY: as in `count`.
-        unsafe { lookup::add_counts(lines, keys, room) }
+        unsafe { lookup::add_counts(lines, keys, room, spread) }
     }
 
     /// Write the class of each feature, as `Frozen::look_up` does.
-    pub fn classes(self, buckets: &[Bucket], hashes: &[u64], out: &mut [u8]) {
+    pub fn classes(self, buckets: &[Bucket], hashes: &[u64], spread: Spread, out: &mut [u8]) {
         // SAFETY: as in `count`.
-        unsafe { lookup::classes(buckets, hashes, out) }
+        unsafe { lookup::classes(buckets, hashes, spread, out) }
     }
 
     /// See `Directory::find`.

@@ -1,5 +1,6 @@
 //! Python's view of the core: convert, let go of the interpreter, call the kernel, convert back.
 
+mod arrow;
 mod hamming;
 mod index;
 mod interpreter;
@@ -25,8 +26,11 @@ pyo3::import_exception!(neardup.errors, LimitReached);
 
 /// Give memory that was freed back to the system.
 #[pyfunction]
-fn give_back() {
-    crate::memory::give_back();
+fn give_back() -> PyResult<()> {
+    interrupt::caught(|| {
+        crate::memory::give_back();
+        Ok(())
+    })
 }
 
 // A free-threaded Python switches its lock on for us: nobody has tested the core without it.

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! What normalisation does to the bytes of a character, where it can be said byte by byte.
 //!
 //! Most characters of most texts are dropped, kept, or changed into one that differs in the

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Groups: greedy stars, and connected components.
 //!
 //! Greedy stars, plainly:

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Corners of pictures: where a thumbnail has something to hold on to, and 256 bits that describe each.
 //!
 //! A part of a picture, or a picture within a page, has the corners of the whole at other places and

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Hashes in groups by their first bits, so that each is found by a look at one group.
 //!
 //! Hashes are spread evenly, so groups are small. Where somebody found some that are not, they are
@@ -5,6 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
+use crate::memory;
 
 /// About so many hashes are in a group, or half as many.
 const GROUP: usize = 4;
@@ -28,7 +30,7 @@ impl Directory {
         assert_eq!(hashes.len(), facts.len(), "a fact for each hash");
         let bits = (hashes.len() / GROUP).max(1).ilog2() + 1;
         let shift = u64::BITS - bits;
-        let mut starts = vec![0u32; (1 << bits) + 1];
+        let mut starts = memory::zeros::<u32>((1 << bits) + 1);
         for hash in hashes {
             starts[(hash >> shift) as usize] += 1;
         }
@@ -41,7 +43,7 @@ impl Directory {
             *start = sum;
         }
         // From the end of each group to its start, so that the starts are what is left.
-        let (mut moved, mut own) = (vec![0; hashes.len()], vec![T::default(); hashes.len()]);
+        let (mut moved, mut own) = (memory::zeros(hashes.len()), memory::filled(hashes.len(), T::default()));
         for (hash, fact) in hashes.iter().zip(facts) {
             let place = &mut starts[(hash >> shift) as usize];
             *place -= 1;
@@ -52,9 +54,10 @@ impl Directory {
 
     #[cold]
     fn sorted<T: Copy>(hashes: &[u64], facts: &[T]) -> (Directory, Vec<T>) {
-        let mut both: Vec<(u64, T)> = hashes.iter().copied().zip(facts.iter().copied()).collect();
+        let mut both: Vec<(u64, T)> = memory::gathered(hashes.iter().copied().zip(facts.iter().copied()));
         both.sort_unstable_by_key(|(hash, _)| *hash);
-        let (hashes, facts) = both.into_iter().unzip();
+        let hashes = memory::gathered(both.iter().map(|(hash, _)| *hash));
+        let facts = memory::gathered(both.iter().map(|(_, fact)| *fact));
         (Directory { hashes, starts: Vec::new(), shift: 0 }, facts)
     }
 

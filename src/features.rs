@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Features: which parts of a normalised text are hashed.
 //!
 //! A part is a pair of offsets into one buffer, so no string is copied. Each kind of feature
@@ -8,9 +9,9 @@ use std::ops::Range;
 
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
-use crate::grams;
 use crate::mix::{self, PADDING};
 use crate::unicode::{CJK, Table};
+use crate::{grams, memory};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Features {
@@ -66,7 +67,7 @@ impl Features {
             }
             Features::Mixed(n) => mixed(text, n, parts),
         }
-        text.resize(text.len() + PADDING, 0);
+        memory::resize(text, text.len() + PADDING, 0);
     }
 }
 
@@ -78,7 +79,7 @@ fn all_characters(text: &[u8], ascii: bool, listed: bool, n: usize, kind: u8, pa
     if !listed && !ascii {
         parts.edges.clear();
         character_starts(text, 0..text.len(), &mut parts.edges);
-        parts.edges.push(text.len() as u32);
+        memory::push(&mut parts.edges, text.len() as u32);
         if parts.edges.len() > n + 1 {
             parts.spans = Some((kind, n));
             return;
@@ -135,8 +136,8 @@ impl Parts {
     }
 
     fn push(&mut self, start: usize, end: usize) {
-        self.starts.push(start as u32);
-        self.ends.push(end as u32);
+        memory::push(&mut self.starts, start as u32);
+        memory::push(&mut self.ends, end as u32);
     }
 
     fn close(&mut self, kind: u8) {
@@ -152,8 +153,8 @@ impl Parts {
         if gaps <= n {
             self.push(self.edges[0] as usize, self.edges[gaps] as usize);
         } else {
-            self.starts.extend_from_slice(&self.edges[..=gaps - n]);
-            self.ends.extend_from_slice(&self.edges[n..]);
+            memory::append(&mut self.starts, &self.edges[..=gaps - n]);
+            memory::append(&mut self.ends, &self.edges[n..]);
         }
     }
 }
@@ -164,10 +165,11 @@ fn characters(text: &[u8], ascii: bool, range: Range<usize>, n: usize, parts: &m
     }
     parts.edges.clear();
     if ascii {
+        memory::more_room(&mut parts.edges, range.len() + 1);
         parts.edges.extend(range.start as u32..=range.end as u32);
     } else {
         character_starts(text, range.clone(), &mut parts.edges);
-        parts.edges.push(range.end as u32);
+        memory::push(&mut parts.edges, range.end as u32);
     }
     parts.windows(n);
 }
@@ -178,6 +180,7 @@ fn character_starts(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
     if let Some(cpu) = Avx512::in_force() {
         return cpu.characters(&text[range.clone()], range.start as u32, out);
     }
+    memory::more_room(out, range.len());
     out.extend(range.filter(|at| text[*at] & 0xc0 != 0x80).map(|at| at as u32));
 }
 
@@ -187,7 +190,9 @@ pub fn spaces(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
     if let Some(cpu) = Avx512::in_force() {
         return cpu.spaces(&text[range.clone()], range.start as u32, out);
     }
-    out.extend(range.filter(|at| text[*at] == b' ').map(|at| at as u32));
+    for at in range.filter(|at| text[*at] == b' ') {
+        memory::push(out, at as u32);
+    }
 }
 
 fn words(text: &[u8], range: Range<usize>, n: usize, parts: &mut Parts) {
@@ -201,10 +206,11 @@ fn words(text: &[u8], range: Range<usize>, n: usize, parts: &mut Parts) {
     if count <= n {
         parts.push(range.start, range.end);
     } else {
+        memory::more_room(&mut parts.starts, count);
         parts.starts.push(range.start as u32);
         parts.starts.extend(parts.edges[..count - n].iter().map(|space| space + 1));
-        parts.ends.extend_from_slice(&parts.edges[n - 1..]);
-        parts.ends.push(range.end as u32);
+        memory::append(&mut parts.ends, &parts.edges[n - 1..]);
+        memory::push(&mut parts.ends, range.end as u32);
     }
 }
 
@@ -220,10 +226,10 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     for (at, letter) in simdutf8::basic::from_utf8(text).unwrap_or_default().char_indices() {
         if table.entry(letter as u32) & CJK != 0 {
             if start < at {
-                other.push(start..at);
+                memory::push(&mut other, start..at);
             }
             start = at + letter.len_utf8();
-            cjk.extend_from_slice(&text[at..start]);
+            memory::append(&mut cjk, &text[at..start]);
         }
     }
     if start < length {
@@ -234,7 +240,7 @@ fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
     }
     parts.close(WORD);
     let begin = text.len();
-    text.extend_from_slice(&cjk);
+    memory::append(text, &cjk);
     if !cjk.is_empty() {
         characters(text, false, begin..text.len(), 1, parts);
         parts.close(CJK_ONE);

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Hashes that only the originals use. Kept crates do the work where there is one.
 //!
 //! Each gives one 64-bit value, whose lowest byte is the first of the digest.

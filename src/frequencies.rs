@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Document frequencies: in how many documents a feature was seen.
 //!
 //! Exact while there are at most `max_features` different features; then a sketch (count-min,
@@ -10,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
 use crate::grams::{self, Census, GRAMS, Grams};
+use crate::spread::Spread;
 use crate::{memory, mix, simd};
 
 pub const DEFAULT_MAX_FEATURES: usize = 1 << 25;
@@ -43,11 +45,12 @@ impl Slots {
 struct Shard {
     lines: Vec<Slots>,
     used: usize,
+    spread: Spread,
 }
 
 impl Shard {
     fn new() -> Shard {
-        Shard { lines: vec![Slots::default(); 4], used: 0 }
+        Shard { lines: memory::filled(4, Slots::default()), used: 0, spread: Spread::own() }
     }
 
     /// How many more keys may be added before it grows: at most three of four places are taken.
@@ -57,7 +60,7 @@ impl Shard {
 
     /// The line and the place of *key*, or where it belongs.
     fn place(&self, key: u64) -> (usize, usize) {
-        let mut at = line_of(self.lines.len(), key);
+        let mut at = line_of(self.lines.len(), key, self.spread);
         loop {
             let place = self.lines[at].place(key);
             if place < SLOTS {
@@ -87,7 +90,7 @@ impl Shard {
         if let Some(cpu) = Avx512::in_force() {
             while !keys.is_empty() {
                 let room = self.room();
-                let (done, new) = cpu.add_counts(&mut self.lines, keys, room);
+                let (done, new) = cpu.add_counts(&mut self.lines, keys, room, self.spread);
                 self.used += new;
                 keys = &keys[done..];
                 if !keys.is_empty() {
@@ -98,7 +101,7 @@ impl Shard {
         }
         while let Some((key, later)) = keys.split_first() {
             if let Some(later) = later.get(AHEAD) {
-                simd::prefetch(&self.lines[line_of(self.lines.len(), *later)]);
+                simd::prefetch(&self.lines[line_of(self.lines.len(), *later, self.spread)]);
             }
             self.add(*key, 1);
             keys = later;
@@ -107,12 +110,21 @@ impl Shard {
 
     #[cold]
     fn grow(&mut self) {
-        let mut larger = Shard { lines: large(self.lines.len() * 2, Slots::default()), used: self.used };
+        let lines = large(self.lines.len() * 2, Slots::default());
+        let mut larger = Shard { lines, used: self.used, spread: self.spread };
         for (key, count) in self.entries() {
             let (at, place) = larger.place(key);
             (larger.lines[at].keys[place], larger.lines[at].counts[place]) = (key, count);
         }
         *self = larger;
+    }
+
+    /// How many full lines are passed, in all, on the way to every key.
+    #[cfg(test)]
+    fn passed(&self) -> usize {
+        let lines = self.lines.len();
+        let passed = |(key, _)| self.place(key).0.wrapping_sub(line_of(lines, key, self.spread)) & (lines - 1);
+        self.entries().map(passed).sum()
     }
 
     fn entries(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
@@ -121,10 +133,10 @@ impl Shard {
     }
 }
 
-/// Where *key* belongs among a power of two of lines. The top bits chose the shard; lower ones choose the line.
+/// Where *key* belongs among a power of two of lines.
 #[inline(always)]
-pub fn line_of(lines: usize, key: u64) -> usize {
-    (key >> 6) as usize & (lines - 1)
+pub fn line_of(lines: usize, key: u64, spread: Spread) -> usize {
+    spread.of(key) as usize & (lines - 1)
 }
 
 /// So many of the same value, in large pages where they are many.
@@ -143,6 +155,19 @@ pub fn key_of(hash: u64) -> u64 {
 /// The value, also after a panic elsewhere: counts are whole.
 fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A shard that is added to; what is new in it is noted, also where memory ended half-way.
+struct Noted<'a> {
+    before: usize,
+    shard: MutexGuard<'a, Shard>,
+    distinct: &'a AtomicUsize,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.distinct.fetch_add(self.shard.used - self.before, Ordering::Relaxed);
+    }
 }
 
 pub struct Frequencies {
@@ -212,7 +237,7 @@ impl Frequencies {
             places[number + 1] += places[number];
         }
         let begins = places;
-        keys.resize(hashes.len().max(keys.len()), 0);
+        memory::at_least(keys, hashes.len());
         for hash in hashes {
             let place = &mut places[shard(*hash)];
             keys[*place] = key_of(*hash);
@@ -236,10 +261,9 @@ impl Frequencies {
 
     /// Let *add* add to a shard.
     fn with_shard(&self, number: usize, add: impl FnOnce(&mut Shard)) {
-        let mut shard = locked(&self.shards[number]);
-        let before = shard.used;
-        add(&mut shard);
-        self.distinct.fetch_add(shard.used - before, Ordering::Relaxed);
+        let shard = locked(&self.shards[number]);
+        let mut noted = Noted { before: shard.used, shard, distinct: &self.distinct };
+        add(&mut noted.shard);
     }
 
     /// In how many documents the feature was seen; at most, once it is a sketch.
@@ -287,7 +311,7 @@ impl Frequencies {
         if !self.is_full() {
             return;
         }
-        let cells: Vec<AtomicU32> = (0..ROWS * self.row()).map(|_| AtomicU32::new(0)).collect();
+        let cells: Vec<AtomicU32> = memory::gathered((0..ROWS * self.row()).map(|_| AtomicU32::new(0)));
         for shard in std::mem::take(&mut self.shards) {
             let shard = shard.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
             for (key, count) in shard.entries() {
@@ -328,6 +352,7 @@ impl Frequencies {
         for shard in &self.shards {
             let shard = locked(shard);
             let begin = all.len();
+            memory::more_room(&mut all, shard.used);
             all.extend(shard.entries());
             all[begin..].sort_unstable();
         }
@@ -336,9 +361,10 @@ impl Frequencies {
 
     /// The bytes of docs/formats/scheme.md, the same for the same counts.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
         let entries = self.entries();
         let count = self.sketch.as_ref().map_or(entries.len(), Vec::len);
+        let mut out = memory::room_for(64 + 12 * count);
+        out.extend_from_slice(MAGIC);
         for number in [u64::from(self.sketch.is_some()), self.documents(), self.max_features as u64, count as u64] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -384,7 +410,7 @@ impl Frequencies {
                 return Err(damaged("its sketch has the wrong size"));
             }
             table.shards.clear();
-            table.sketch = Some((0..count).map(|at| AtomicU32::new(number(at * 4))).collect());
+            table.sketch = Some(memory::gathered((0..count).map(|at| AtomicU32::new(number(at * 4)))));
         } else {
             let mut last = 0; // marks free places, and so is no feature
             for at in 0..count {
@@ -407,7 +433,7 @@ impl Frequencies {
         let head = xxhash_rust::xxh3::xxh3_128(&documents.to_le_bytes());
         let (lookup, digest) = match &self.sketch {
             Some(cells) => {
-                let cells: Vec<u32> = cells.iter().map(|cell| cell.load(Ordering::Relaxed)).collect();
+                let cells: Vec<u32> = memory::gathered(cells.iter().map(|cell| cell.load(Ordering::Relaxed)));
                 let mixed = |(at, cell): (usize, &u32)| {
                     u128::from(mix::finish(at as u64 ^ (u64::from(*cell) << 32))) << (at % 64)
                 };
@@ -417,7 +443,9 @@ impl Frequencies {
             None => {
                 let mut shared = Vec::new();
                 for shard in &self.shards {
-                    shared.extend(locked(shard).entries().filter(|(_, count)| *count >= 2));
+                    for entry in locked(shard).entries().filter(|(_, count)| *count >= 2) {
+                        memory::push(&mut shared, entry);
+                    }
                 }
                 // A sum, so that no order matters.
                 let mixed = |(key, count): &(u64, u32)| {
@@ -458,7 +486,7 @@ impl Counter<'_> {
             }
             census.add(grams);
         }
-        self.hashes.extend_from_slice(hashes);
+        memory::append(&mut self.hashes, hashes);
         if self.hashes.len() >= MANY {
             self.pass_on();
         }
@@ -472,8 +500,11 @@ impl Counter<'_> {
 
 impl Drop for Counter<'_> {
     fn drop(&mut self) {
-        self.pass_on();
-        locked(&self.table.censuses).extend(self.census.take());
+        // Where a panic ended the call nobody asks for the rest, and a second one would end the process.
+        if !std::thread::panicking() {
+            self.pass_on();
+            locked(&self.table.censuses).extend(self.census.take());
+        }
     }
 }
 
@@ -485,6 +516,7 @@ fn sketched(cells: usize, key: u64, cell: impl Fn(usize) -> u32) -> u32 {
 /// The classes of features that two documents share: all others weigh nothing. A look-up reads one line of the cache.
 struct ExactTable {
     buckets: Vec<Bucket>,
+    spread: Spread,
 }
 
 pub const PLACES: usize = 7;
@@ -519,17 +551,17 @@ impl Bucket {
 
 /// Where a key belongs among *buckets*.
 #[inline(always)]
-pub fn home(buckets: usize, key: u64) -> usize {
-    ((u128::from(key) * buckets as u128) >> 64) as usize
+pub fn home(buckets: usize, key: u64, spread: Spread) -> usize {
+    ((u128::from(spread.of(key)) * buckets as u128) >> 64) as usize
 }
 
 impl ExactTable {
     fn new(shared: &[(u64, u32)], knee: u32) -> ExactTable {
         // Half of the places are taken: seldom is a bucket full.
         let size = shared.len() * 2 / PLACES + 1;
-        let mut table = ExactTable { buckets: large(size, Bucket::default()) };
+        let mut table = ExactTable { buckets: large(size, Bucket::default()), spread: Spread::own() };
         for &(key, count) in shared {
-            let mut at = home(size, key);
+            let mut at = home(size, key, table.spread);
             loop {
                 let bucket = &mut table.buckets[at];
                 if let Some(free) = bucket.keys.iter().position(|key| *key == 0) {
@@ -544,6 +576,17 @@ impl ExactTable {
         table
     }
 
+    /// How many full buckets are passed, in all, on the way to every key.
+    #[cfg(test)]
+    fn passed(&self) -> usize {
+        let count = self.buckets.len();
+        let here = |(at, bucket): (usize, &Bucket)| -> usize {
+            let passed = |key: &u64| (at + count - home(count, *key, self.spread)) % count;
+            bucket.keys.iter().filter(|key| **key != 0).map(passed).sum()
+        };
+        self.buckets.iter().enumerate().map(here).sum()
+    }
+
     /// All keys, and their classes.
     fn entries(&self) -> impl Iterator<Item = (u64, u8)> + '_ {
         let both = |bucket: &Bucket| std::array::from_fn(|at| (bucket.keys[at], bucket.class(at as u32)));
@@ -551,7 +594,7 @@ impl ExactTable {
     }
 
     fn class(&self, key: u64) -> u8 {
-        let mut at = home(self.buckets.len(), key);
+        let mut at = home(self.buckets.len(), key, self.spread);
         loop {
             let bucket = &self.buckets[at];
             if let Some(place) = bucket.keys.iter().position(|own| *own == key) {
@@ -580,7 +623,7 @@ impl Lookup {
 
     /// The classes of all grams.
     fn grams(&self, knee: u32) -> Box<[u8; GRAMS]> {
-        let mut classes = vec![ALONE; GRAMS];
+        let mut classes = memory::filled(GRAMS, ALONE);
         match self {
             Lookup::Exact(table) => {
                 for (key, class) in table.entries() {
@@ -652,7 +695,7 @@ impl Frozen {
 
     /// Fill *out* with the classes of features, the last of which are those of *grams*.
     pub fn classes(&self, hashes: &[u64], grams: &[u32], out: &mut Vec<u8>) {
-        out.resize(hashes.len(), ALONE);
+        memory::resize(out, hashes.len(), ALONE);
         let (others, of_grams) = out.split_at_mut(hashes.len() - grams.len());
         self.look_up(&hashes[..others.len()], others);
         grams::look_up(&self.grams, grams, of_grams);
@@ -664,7 +707,7 @@ impl Frozen {
         if let Lookup::Exact(table) = &self.lookup
             && let Some(cpu) = Avx512::in_force()
         {
-            return cpu.classes(&table.buckets, hashes, out);
+            return cpu.classes(&table.buckets, hashes, table.spread, out);
         }
         for (at, (hash, class)) in hashes.iter().zip(out).enumerate() {
             if let Some(later) = hashes.get(at + AHEAD) {
@@ -678,7 +721,9 @@ impl Frozen {
     #[inline(always)]
     fn prefetch(&self, hash: u64) {
         match &self.lookup {
-            Lookup::Exact(table) => simd::prefetch(&table.buckets[home(table.buckets.len(), key_of(hash))]),
+            Lookup::Exact(table) => {
+                simd::prefetch(&table.buckets[home(table.buckets.len(), key_of(hash), table.spread)]);
+            }
             Lookup::Sketch(cells) => {
                 let width = cells.len() / ROWS;
                 for row in 0..ROWS {
@@ -726,6 +771,39 @@ mod tests {
             assert!(Frequencies::from_bytes(&changed).is_err_and(|error| error.contains("ascending order")));
         }
         assert!(Frequencies::from_bytes(&bytes).is_ok());
+    }
+
+    #[test]
+    fn keys_that_somebody_chose_take_no_more_steps_than_others() {
+        // All of one shard; alike in the bits that would give a line, or in those that would give a bucket.
+        let families: [fn(u64) -> u64; 5] = [
+            |k| (42 << 58) + (k << 34) + 1,
+            |k| (42 << 58) + (k << 40) + 64,
+            |k| (42 << 58) + k + 1,
+            |k| (k << 44) + 7,
+            mix::finish,
+        ];
+        for family in families {
+            for count in [5_000u64, 20_000, 80_000] {
+                let keys: Vec<u64> = (0..count).map(family).collect();
+                let mut table = Frequencies::new(DEFAULT_MAX_FEATURES);
+                table.counter().add(&keys, Grams::NONE);
+                let mut counter = table.counter();
+                keys.chunks(1000).for_each(|some| counter.add(some, Grams::NONE));
+                drop(counter);
+                table.settle();
+                assert_eq!(table.features(), Some(count as usize));
+                let passed: usize = table.shards.iter().map(|shard| locked(shard).passed()).sum();
+                assert!(passed < count as usize, "{passed} lines are passed by {count} keys");
+                let Lookup::Exact(exact) = table.freeze().lookup else { panic!("few features are counted one by one") };
+                let passed = exact.passed();
+                assert!(passed < count as usize, "{passed} buckets are passed by {count} keys");
+                assert!(keys.iter().all(|key| table.get(*key) == 2));
+                let read = Frequencies::from_bytes(&table.to_bytes()).unwrap();
+                let passed: usize = read.shards.iter().map(|shard| locked(shard).passed()).sum();
+                assert!(passed < count as usize, "{passed} lines of a file are passed by {count} keys");
+            }
+        }
     }
 
     #[test]

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Grams: runs of four of the 38 characters that a normalised ASCII text has.
 //!
 //! There are so few of them that a table has a place for each, and those that begin alike stand together there:
@@ -117,9 +118,7 @@ const LAST: u32 = 0xffff;
 
 impl Census {
     pub fn new() -> Census {
-        let mut seen = vec![0; GRAMS];
-        memory::in_large_pages(&mut seen);
-        Census { seen, documents: 0 }
+        Census { seen: memory::zeros(GRAMS), documents: 0 }
     }
 
     /// Whether it must be emptied before the next document.

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Feature hashes: bytes in, digest out. Kept crates do the work; `mix` is our own.
 
 use ::md5::Digest;

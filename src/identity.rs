@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! What identifies a text within one run.
 //!
 //! Two texts with equal content are one text, and one of them goes: so nobody may be able to make two different texts

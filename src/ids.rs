@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Ids: what a user calls the entries of an index, integers or texts.
 
 use std::collections::HashMap;

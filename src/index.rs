@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! The index: what is within a radius of a fingerprint, while fingerprints come and go.
 //!
 //! New fingerprints wait in a small live part that is searched one by one. When it is full it

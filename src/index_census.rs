@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! The census of an index: which blocks of a fingerprint more entries share than a limit.
 //!
 //! Entries are counted in cells, where each holds many keys of a block. A cell of few entries has no

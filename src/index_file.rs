@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! The file of an index; docs/formats/index.md describes it.
 //!
 //! Every byte of the file is under a checksum, and everything that is used as a position is

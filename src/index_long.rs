@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! A stream index of long fingerprints: each block of an entry is looked up by its hash. Nothing waits.
 
 use std::borrow::Cow;

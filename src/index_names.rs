@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Names: short texts by number. One of up to 15 bytes lies in its slot, so that it is read at once.
 
 use crate::column::prefetch;

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! A stream index: named fingerprints come, go and are asked for one by one; each pair is there once.
 //!
 //! What comes waits for the next question, so that many that come in a row are taken up together; but

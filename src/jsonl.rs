@@ -1,8 +1,11 @@
+#![forbid(unsafe_code)]
 //! JSON Lines, as they mostly are: one object a line with a text, and an id or none.
 //!
 //! Only what is beyond doubt is read here. A block with a line of another kind (an error, a blank
 //! line, a wanted key twice or in escapes, a number that does not fit a float, deep nesting) is left
 //! to the reader that tells what is wrong with it.
+
+use crate::memory;
 
 /// Deeper nesting is left to the other reader.
 const DEPTH: usize = 32;
@@ -23,7 +26,7 @@ impl Column {
     }
 
     fn close(&mut self) {
-        self.offsets.push(self.bytes.len() as i64);
+        memory::push(&mut self.offsets, self.bytes.len() as i64);
     }
 }
 
@@ -41,7 +44,7 @@ pub struct Records {
 pub fn records(block: &str, text: &str, id: &str) -> Option<Records> {
     let data = block.as_bytes();
     let mut found = Records { texts: Column::new(), ids: None, lines: vec![0] };
-    found.texts.bytes.reserve(data.len());
+    memory::more_room(&mut found.texts.bytes, data.len());
     let mut ids = Column::new();
     let mut reader = Reader { data, at: 0 };
     while reader.at < data.len() {
@@ -63,7 +66,7 @@ pub fn records(block: &str, text: &str, id: &str) -> Option<Records> {
             Some(())
         })?;
         reader.line_end()?;
-        found.lines.push(reader.at as i64);
+        memory::push(&mut found.lines, reader.at as i64);
         let has_id = ids.offsets.len() - ids_before;
         if found.texts.offsets.len() != texts_before + 1 || has_id > 1 {
             return None;
@@ -199,7 +202,7 @@ impl<'a> Reader<'a> {
             let begin = self.at;
             self.at += plain(&self.data[begin..]);
             if let Some(out) = &mut out {
-                out.extend_from_slice(&self.data[begin..self.at]);
+                memory::append(out, &self.data[begin..self.at]);
             }
             if self.take(b'"').is_some() {
                 return Some(());
@@ -207,7 +210,7 @@ impl<'a> Reader<'a> {
             self.take(b'\\')?;
             let letter = self.escape()?;
             if let Some(out) = &mut out {
-                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+                memory::append(out, letter.encode_utf8(&mut [0; 4]).as_bytes());
             }
         }
     }

@@ -53,6 +53,7 @@ mod recipe;
 mod resolve;
 mod simd;
 mod sorting;
+mod spread;
 mod tally;
 mod texts;
 mod unicode;

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! MD5 of the parts of a text, as the simhash package on PyPI hashes its features.
 //!
 //! Not for secrets: it is here because others used it.

@@ -7,10 +7,12 @@
 //! What grows with the input is asked for here. Where the system has no more to give, the work
 //! unwinds with `NoRoom` to the border, which raises MemoryError; the standard library would end the process.
 
-use std::alloc::{Layout, alloc_zeroed};
+use std::alloc::{GlobalAlloc, Layout, System, alloc_zeroed, dealloc};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// What unwinds where memory ends.
 pub struct NoRoom;
@@ -33,7 +35,7 @@ pub fn attempt<T>(work: impl FnOnce() -> T) -> Option<T> {
 /// An empty vector with room for so many values.
 pub fn room_for<T>(count: usize) -> Vec<T> {
     let mut room = Vec::new();
-    if room.try_reserve_exact(count).is_err() {
+    if room.try_reserve_exact(count).is_err() || is_short() {
         no_room();
     }
     in_large_pages(&mut room);
@@ -42,14 +44,14 @@ pub fn room_for<T>(count: usize) -> Vec<T> {
 
 /// Make room for so many values more.
 pub fn more_room<T>(values: &mut Vec<T>, count: usize) {
-    if values.try_reserve(count).is_err() {
+    if values.capacity() - values.len() < count && (values.try_reserve(count).is_err() || is_short()) {
         no_room();
     }
 }
 
 /// The same of a map.
 pub fn more_keys<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>, count: usize) {
-    if map.try_reserve(count).is_err() {
+    if map.try_reserve(count).is_err() || is_short() {
         no_room();
     }
 }
@@ -103,6 +105,14 @@ unsafe impl Number for u32 {}
 unsafe impl Number for u64 {}
 // SAFETY: as above.
 unsafe impl Number for usize {}
+// SAFETY: as above.
+unsafe impl Number for u8 {}
+// SAFETY: as above.
+unsafe impl Number for i32 {}
+// SAFETY: as above.
+unsafe impl Number for i64 {}
+// SAFETY: zero bits are false.
+unsafe impl Number for bool {}
 // SAFETY: each of them is a number.
 unsafe impl<const N: usize, T: Number> Number for [T; N] {}
 
@@ -117,10 +127,180 @@ pub fn zeros<T: Number>(count: usize) -> Vec<T> {
     if start.is_null() {
         no_room();
     }
+    if is_short() {
+        // SAFETY: it was given for this layout, and nobody has it.
+        unsafe { dealloc(start, layout) };
+        no_room();
+    }
     // SAFETY: the memory is that of a vector of so many values, all of which are zero, and nobody else has it.
     let mut all = unsafe { Vec::from_raw_parts(start.cast::<T>(), count, count) };
     in_large_pages(&mut all);
     all
+}
+
+/// Make so many values of it; new ones are *value*.
+#[inline(always)]
+pub fn resize<T: Clone>(values: &mut Vec<T>, count: usize, value: T) {
+    more_room(values, count.saturating_sub(values.len()));
+    values.resize(count, value);
+}
+
+/// Make at least so many values of it.
+#[inline(always)]
+pub fn at_least<T: Clone + Default>(values: &mut Vec<T>, count: usize) {
+    if values.len() < count {
+        resize(values, count, T::default());
+    }
+}
+
+/// Add letters at the end.
+pub fn letters(text: &mut String, more: impl Iterator<Item = char>) {
+    for letter in more {
+        if text.try_reserve(letter.len_utf8()).is_err() {
+            no_room();
+        }
+        text.push(letter);
+    }
+}
+
+/// All that *values* give, however many.
+pub fn collected<T>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for value in values {
+        push(&mut all, value);
+    }
+    all
+}
+
+/// The system's allocator, and a reserve for what is too small to be asked for above: a name, a thread, a closure.
+/// Such an allocation ends the process where it fails. So some memory is set aside before every call, which is given
+/// back when one would fail; the call goes on to where it looks at `is_short`, and ends there.
+struct Reserved;
+
+#[global_allocator]
+static ALLOCATOR: Reserved = Reserved;
+
+/// So much is set aside. Nobody touches it, so that it takes room among the addresses, and no memory.
+const RESERVE: usize = 8 << 20;
+/// Up to so much is given of it at once.
+const SMALL: usize = 1 << 20;
+/// What a new thread may take for itself before it can say that there is no memory.
+pub const THREAD: usize = 16 << 20;
+
+/// Addresses that nobody uses; null where there are none.
+#[cfg(target_os = "linux")]
+fn taken(size: usize) -> *mut u8 {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: new addresses, which nobody can read or write.
+    let start = unsafe { libc::mmap(null_mut(), size, libc::PROT_NONE, flags, -1, 0) };
+    if start == libc::MAP_FAILED { null_mut() } else { start.cast() }
+}
+
+/// # Safety
+/// *start* is what `taken` gave for this size, and was not given back.
+#[cfg(target_os = "linux")]
+unsafe fn given_back(start: *mut u8, size: usize) {
+    // SAFETY: the caller says so.
+    unsafe { libc::munmap(start.cast(), size) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn taken(size: usize) -> *mut u8 {
+    // SAFETY: nobody takes nothing.
+    Layout::array::<u64>(size / 8).map_or(null_mut(), |layout| unsafe { System.alloc(layout) })
+}
+
+/// # Safety
+/// *start* is what `taken` gave for this size, and was not given back.
+#[cfg(not(target_os = "linux"))]
+unsafe fn given_back(start: *mut u8, size: usize) {
+    if let Ok(layout) = Layout::array::<u64>(size / 8) {
+        // SAFETY: the caller says so.
+        unsafe { System.dealloc(start, layout) };
+    }
+}
+
+/// Whether so much could be had now.
+pub fn has(size: usize) -> bool {
+    let start = taken(size);
+    if !start.is_null() {
+        // SAFETY: it was taken a moment ago.
+        unsafe { given_back(start, size) };
+    }
+    !start.is_null()
+}
+
+static RESERVE_START: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// Whether it was spent, and not set aside again.
+static SPENT: AtomicBool = AtomicBool::new(false);
+
+// SAFETY: all memory is the system's.
+unsafe impl GlobalAlloc for Reserved {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's duties are those of the system's allocator.
+        let ask = || unsafe { System.alloc(layout) };
+        or_from_reserve(ask(), layout.size(), ask)
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        let ask = || unsafe { System.alloc_zeroed(layout) };
+        or_from_reserve(ask(), layout.size(), ask)
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above; where it fails, the old memory is as it was.
+        let ask = || unsafe { System.realloc(start, layout, size) };
+        or_from_reserve(ask(), size, ask)
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(start, layout) };
+    }
+}
+
+/// *got*, or where that is nothing what the reserve leaves to ask for.
+#[inline]
+fn or_from_reserve(got: *mut u8, size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    if !got.is_null() || size > SMALL {
+        return got;
+    }
+    let reserve = RESERVE_START.swap(null_mut(), Ordering::AcqRel);
+    if !reserve.is_null() {
+        SPENT.store(true, Ordering::Relaxed);
+        // SAFETY: whoever takes it out gives it back, once.
+        unsafe { given_back(reserve, RESERVE) };
+    }
+    ask() // also where another thread gave it back a moment ago
+}
+
+/// Set memory aside, unless it is there; whether it is.
+pub fn set_aside() -> bool {
+    if !RESERVE_START.load(Ordering::Relaxed).is_null() {
+        return true;
+    }
+    let reserve = taken(RESERVE);
+    let others = RESERVE_START.compare_exchange(null_mut(), reserve, Ordering::AcqRel, Ordering::Acquire);
+    if others.is_err() && !reserve.is_null() {
+        // SAFETY: another thread was first, and nobody has this one.
+        unsafe { given_back(reserve, RESERVE) };
+    }
+    let is_there = others.is_err() || !reserve.is_null();
+    if is_there {
+        SPENT.store(false, Ordering::Relaxed);
+    }
+    is_there
+}
+
+/// Whether the reserve is gone: whoever asks ends its work.
+#[inline]
+pub fn is_short() -> bool {
+    SPENT.load(Ordering::Relaxed)
 }
 
 /// Ask for large pages under *room*, if it is large and not yet touched.

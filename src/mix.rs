@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Our own hash: a string to 64 well-mixed bits, and a stream of further words from those.
 //!
 //! Not for secrets: who knows the text can craft collisions (`blake3-keyed` is for that).

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Pairs cut down to those that are among the nearest of one of their two.
 //!
 //! A family of a thousand look-alikes has half a million pairs; to judge a document it is

@@ -1,5 +1,7 @@
+#![forbid(unsafe_code)]
 //! Neighbourhoods: who is near whom, and an order of pairs in which neighbours meet soon.
 
+use crate::memory;
 use crate::ranks::Ranks;
 use crate::verify::WHOLE;
 
@@ -16,7 +18,7 @@ pub struct Walk {
 
 /// Walk from document to document along pairs; a part ends when it has at least *least* pairs.
 pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
-    let mut begins = vec![0u32; documents + 1];
+    let mut begins = memory::zeros::<u32>(documents + 1);
     for (left, right) in pairs {
         begins[*left as usize + 1] += 1;
         begins[*right as usize + 1] += 1;
@@ -24,8 +26,8 @@ pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
     for at in 0..documents {
         begins[at + 1] += begins[at];
     }
-    let mut next = begins.clone();
-    let mut links = vec![(0u32, 0u32); pairs.len() * 2];
+    let mut next = memory::copied(&begins);
+    let mut links = memory::filled(pairs.len() * 2, (0u32, 0u32));
     for (number, (left, right)) in pairs.iter().enumerate() {
         for (one, other) in [(*left, *right), (*right, *left)] {
             links[next[one as usize] as usize] = (other, number as u32);
@@ -38,8 +40,8 @@ pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
         Met,
         Passed,
     }
-    let mut state = vec![State::New; documents];
-    let mut found = Walk { order: Vec::with_capacity(pairs.len()), ends: Vec::new() };
+    let mut state = memory::filled(documents, State::New);
+    let mut found = Walk { order: memory::room_for(pairs.len()), ends: Vec::new() };
     // The last one met goes on, which stays longest among the same neighbours.
     let mut met = Vec::new();
     for start in 0..documents {
@@ -54,13 +56,13 @@ pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
                     found.order.push(*number);
                 } else if *there == State::New {
                     *there = State::Met;
-                    met.push(*other as usize);
+                    memory::push(&mut met, *other as usize);
                 }
             }
             state[at] = State::Passed;
         }
         if found.order.len() - found.ends.last().unwrap_or(&0) >= least {
-            found.ends.push(found.order.len());
+            memory::push(&mut found.ends, found.order.len());
         }
     }
     if found.ends.last().unwrap_or(&0) < &found.order.len() {
@@ -87,8 +89,8 @@ impl Neighbours {
         let ranks = Ranks::new(documents, met);
         let place = |document: u32| ranks.of(document).unwrap_or_default(); // all are there
         let count = ranks.len();
-        let mut group: Vec<u32> = (0..count as u32).collect();
-        let mut begins = vec![0usize; count + 1];
+        let mut group: Vec<u32> = memory::gathered(0..count as u32);
+        let mut begins = memory::zeros::<usize>(count + 1);
         for ((left, right), similarity) in pairs {
             let (left, right) = (place(*left), place(*right));
             begins[left + 1] += 1;
@@ -101,8 +103,8 @@ impl Neighbours {
         for at in 0..count {
             begins[at + 1] += begins[at];
         }
-        let mut next = begins.clone();
-        let mut entries = vec![(0, 0); pairs.len() * 2];
+        let mut next = memory::copied(&begins);
+        let mut entries = memory::filled(pairs.len() * 2, (0, 0));
         for ((left, right), similarity) in pairs {
             for (one, other) in [(*left, *right), (*right, *left)] {
                 let next = &mut next[place(one)];
@@ -138,19 +140,14 @@ impl Neighbours {
     /// Rivals of a pair: the nearest of every other group, and the nearest of all.
     pub fn rivals(&self, left: u32, right: u32) -> (Vec<u32>, Vec<u32>) {
         let near = self.of(left).iter().chain(self.of(right));
-        let mut all: Vec<(u16, u32)> = near
-            .filter(|(other, _)| *other != left && *other != right)
-            .map(|(other, similarity)| (u16::MAX - similarity, *other))
-            .collect();
+        let others = near.filter(|(other, _)| *other != left && *other != right);
+        let mut all: Vec<(u16, u32)> =
+            memory::collected(others.map(|(other, similarity)| (u16::MAX - similarity, *other)));
+        // Who is near both stands there once, as near as to the nearer.
+        all.sort_unstable_by_key(|(apart, other)| (*other, *apart));
+        all.dedup_by_key(|(_, other)| *other);
         // The nearest first; of equally near ones the one to be kept.
         all.sort_unstable();
-        let mut seen = Vec::new();
-        all.retain(|(_, other)| {
-            !seen.contains(other) && {
-                seen.push(*other);
-                true
-            }
-        });
         let own = [self.group(left), self.group(right)];
         let mut groups: Vec<u32> = Vec::new();
         let mut met = Vec::new();

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Normalisation: the text of a document in the form from which features are cut.
 //!
 //! ASCII text takes a short way; other text one pass over the code-point table; only what NFKC
@@ -12,6 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 use crate::avx512::{Avx512, State};
 #[cfg(target_arch = "x86_64")]
 use crate::bytes::{Rules, Tables};
+use crate::memory;
 use crate::unicode::{self, CJK, FORMAT, MARK, SPECIAL, Table, UNSTABLE, WORD};
 
 /// A text: UTF-8, or what may turn out not to be.
@@ -35,7 +37,11 @@ impl<'a> Text<'a> {
             Text::Valid(text) => Cow::Borrowed(text),
             Text::Unchecked(bytes) => match simdutf8::basic::from_utf8(bytes) {
                 Ok(text) => Cow::Borrowed(text),
-                Err(_) => String::from_utf8_lossy(bytes),
+                Err(_) => {
+                    // Each byte becomes three at most, and room is made by doubling.
+                    drop(memory::room_for::<u8>(bytes.len().saturating_mul(6)));
+                    String::from_utf8_lossy(bytes)
+                }
             },
         }
     }
@@ -90,7 +96,7 @@ impl Normalization {
 
     fn apply_plain(self, text: &str, out: &mut Vec<u8>) -> bool {
         out.clear();
-        out.reserve(text.len() + 16);
+        memory::more_room(out, text.len() + 16);
         let ascii = text.is_ascii();
         match (self, ascii) {
             (Normalization::None, _) => out.extend_from_slice(text.as_bytes()),
@@ -115,7 +121,7 @@ impl Normalization {
             }
             (Normalization::AsciiWords, false) => {
                 // Some letters outside ASCII have a lower case within (the Kelvin sign).
-                let mut lower = Vec::with_capacity(text.len());
+                let mut lower = memory::room_for(text.len());
                 Normalization::Lower.apply(text, &mut lower);
                 ascii_words(&lower, out);
                 drop_single_letters(out);
@@ -220,10 +226,10 @@ fn is_word_byte(byte: &u8) -> bool {
 #[inline(always)]
 fn push(out: &mut Vec<u8>, code: u32) {
     if code < 0x80 {
-        out.push(code as u8);
+        memory::push(out, code as u8);
     } else {
         let letter = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);
-        out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        memory::append(out, letter.encode_utf8(&mut [0; 4]).as_bytes());
     }
 }
 
@@ -244,7 +250,7 @@ const WORD_BYTES: [u8; 256] = {
 fn ascii_words(text: &[u8], out: &mut Vec<u8>) {
     // Where words end cannot be foretold: every byte is written, and kept or written over.
     let begin = out.len();
-    out.resize(begin + text.len(), 0);
+    memory::resize(out, begin + text.len(), 0);
     let mut written = begin;
     let mut in_word = false;
     for byte in text {
@@ -328,12 +334,12 @@ fn words(text: &str, out: &mut Vec<u8>, spread: bool) {
         if word {
             let cjk = spread && entry & CJK != 0;
             if in_word && (cjk || (in_cjk && entry & MARK == 0)) {
-                out.push(b' ');
+                memory::push(out, b' ');
             }
             push(out, code);
             in_cjk = cjk || (in_cjk && entry & MARK != 0);
         } else if in_word {
-            out.push(b' ');
+            memory::push(out, b' ');
         }
         in_word = word;
     });
@@ -344,7 +350,8 @@ fn words(text: &str, out: &mut Vec<u8>, spread: bool) {
 fn composed_words(text: &str, out: &mut Vec<u8>) {
     let table = Table::get();
     let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
-    let composed: String = text.chars().filter(visible).nfkc().collect();
+    let mut composed = String::new();
+    memory::letters(&mut composed, text.chars().filter(visible).nfkc());
     out.clear();
     words(&composed, out, false);
 }
@@ -414,7 +421,7 @@ impl Walk {
                 }
                 special_lower(table, text, begin, letter, |code| push(out, code));
             } else if self.in_word {
-                out.push(b' ');
+                memory::push(out, b' ');
             }
             self.in_word = word;
         }
@@ -428,7 +435,7 @@ impl Walk {
         let end = rest.map_or(text.len(), |(at, _)| next + at);
         let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
         self.composed.clear();
-        self.composed.extend(text[self.safe.at..end].chars().filter(visible).nfkc());
+        memory::letters(&mut self.composed, text[self.safe.at..end].chars().filter(visible).nfkc());
         if self.composed.contains('Σ') {
             return None;
         }
@@ -440,7 +447,7 @@ impl Walk {
             if word {
                 push(out, code);
             } else if in_word {
-                out.push(b' ');
+                memory::push(out, b' ');
             }
             in_word = word;
         });

@@ -1,7 +1,9 @@
+#![forbid(unsafe_code)]
 //! Orders of documents, one document of each text, and the commonest fingerprint, in few bytes a document.
 
 use std::cmp::Ordering;
 
+use crate::memory;
 use crate::parallel::map;
 
 /// What items are ordered by: a number for each.
@@ -18,13 +20,37 @@ impl Key<'_> {
     }
 }
 
+/// The name of a row: bytes, in whose order rows stand.
+pub trait Name: Copy {
+    fn size(self) -> usize;
+
+    /// The byte at a place; any behind the last.
+    fn byte(self, at: usize) -> u8;
+
+    fn compare(self, other: Self) -> Ordering;
+}
+
+impl Name for &[u8] {
+    fn size(self) -> usize {
+        self.len()
+    }
+
+    fn byte(self, at: usize) -> u8 {
+        self.get(at).copied().unwrap_or_default()
+    }
+
+    fn compare(self, other: &[u8]) -> Ordering {
+        self.cmp(other)
+    }
+}
+
 /// Rows in the order of their keys, and where those are equal in that of their names: the places in *rows*,
 /// or without it the rows themselves.
-pub fn order<'a>(
+pub fn order<N: Name>(
     rows: Option<&[i32]>,
     count: usize,
     keys: &[Key<'_>],
-    name: impl Fn(usize) -> &'a [u8] + Sync,
+    name: impl Fn(usize) -> N + Sync,
     threads: usize,
 ) -> Vec<u32> {
     let row = |at: usize| rows.map_or(at, |rows| rows[at] as usize);
@@ -32,15 +58,15 @@ pub fn order<'a>(
     let alike = if keys.is_empty() { beginning((0..count).map(|at| name(row(at)))) } else { 0 };
     let first = |at: usize| match keys.first() {
         Some(key) => key.of(row(at)),
-        None => begins_with(&name(row(at))[alike..]),
+        None => begins_with(name(row(at)), alike),
     };
-    let mut items: Vec<[u32; 2]> = (0..count).map(|at| [first(at), at as u32]).collect();
+    let mut items: Vec<[u32; 2]> = memory::gathered((0..count).map(|at| [first(at), at as u32]));
     sort(&mut items, threads, |one, other| {
         one[0].cmp(&other[0]).then_with(|| {
             let (one, other) = (one[1] as usize, other[1] as usize);
             let (left, right) = (row(one), row(other));
             let unequal = keys.iter().skip(1).map(|key| key.of(left).cmp(&key.of(right))).find(|found| found.is_ne());
-            unequal.unwrap_or_else(|| name(left).cmp(name(right)).then(one.cmp(&other)))
+            unequal.unwrap_or_else(|| name(left).compare(name(right)).then(one.cmp(&other)))
         })
     });
     // They stay where they stood, as both have the same alignment, and that takes twice their room.
@@ -50,19 +76,18 @@ pub fn order<'a>(
 }
 
 /// How many bytes all names begin with alike.
-fn beginning<'a>(mut names: impl Iterator<Item = &'a [u8]>) -> usize {
+fn beginning<N: Name>(mut names: impl Iterator<Item = N>) -> usize {
     let Some(first) = names.next() else { return 0 };
-    names.fold(first.len(), |alike, name| {
-        first[..alike].iter().zip(name).position(|(one, other)| one != other).unwrap_or(alike.min(name.len()))
+    names.fold(first.size(), |alike, name| {
+        let alike = alike.min(name.size());
+        (0..alike).find(|at| first.byte(*at) != name.byte(*at)).unwrap_or(alike)
     })
 }
 
-/// The first four bytes, which order as the bytes do.
-fn begins_with(name: &[u8]) -> u32 {
-    let mut four = [0; 4];
-    let count = name.len().min(4);
-    four[..count].copy_from_slice(&name[..count]);
-    u32::from_be_bytes(four)
+/// The four bytes of a name from *begin* on, which order as the bytes do.
+fn begins_with<N: Name>(name: N, begin: usize) -> u32 {
+    let byte = |at: usize| if begin + at < name.size() { name.byte(begin + at) } else { 0 };
+    u32::from_be_bytes(std::array::from_fn(byte))
 }
 
 /// Rows that a thread sorts alone.
@@ -93,16 +118,15 @@ pub struct Texts {
 pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -> Texts {
     let row = |[_, place]: [u32; 2]| order[place as usize] as usize;
     let text = |row: usize| (content[row], codes.map_or(0, |codes| codes[row]));
-    let mut items: Vec<[u32; 2]> = (0..order.len())
-        .filter(|place| content[order[*place] as usize] != [0, 0])
-        .map(|place| [(content[order[place] as usize][0] >> 32) as u32, place as u32])
-        .collect();
+    let known = (0..order.len()).filter(|place| content[order[*place] as usize] != [0, 0]);
+    let mut items: Vec<[u32; 2]> = memory::room_for(known.clone().count());
+    items.extend(known.map(|place| [(content[order[place] as usize][0] >> 32) as u32, place as u32]));
     items.sort_unstable_by(|one, other| {
         one[0].cmp(&other[0]).then_with(|| text(row(*one)).cmp(&text(row(*other)))).then(one.cmp(other))
     });
     // First by the document that stands for each, then by the number of that one.
-    let mut of_document = vec![-1i32; content.len()];
-    let mut twin_of = if codes.is_some() { vec![0u32; content.len()] } else { Vec::new() };
+    let mut of_document = memory::filled(content.len(), -1i32);
+    let mut twin_of = memory::zeros::<u32>(if codes.is_some() { content.len() } else { 0 });
     let (mut first, mut same) = (0, 0);
     for (at, packed) in items.iter().enumerate() {
         let row = row(*packed);
@@ -118,8 +142,8 @@ pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -
         of_document[row] = first as i32;
     }
     drop(items);
-    let document: Vec<u32> = order.iter().copied().filter(|row| of_document[*row as usize] == *row as i32).collect();
-    let mut number = vec![0u32; content.len()];
+    let document = memory::collected(order.iter().copied().filter(|row| of_document[*row as usize] == *row as i32));
+    let mut number = memory::zeros::<u32>(content.len());
     for (at, row) in document.iter().enumerate() {
         number[*row as usize] = at as u32;
     }
@@ -129,7 +153,7 @@ pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -
         }
     }
     let twin_at = |row: &u32| twin_of.get(*row as usize).map(|twin| number[*twin as usize]);
-    let twin = document.iter().map_while(twin_at).collect();
+    let twin = memory::collected(document.iter().map_while(twin_at));
     Texts { document, of_document, twin }
 }
 
@@ -141,7 +165,7 @@ pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Vec<u32> {
     // A quarter of the keys at a time; of equally frequent ones the first.
     let (mut most, mut wanted) = (0, 0);
     for part in 0..4 {
-        let mut keys: Vec<u64> = rows().map(key).filter(|key| key >> 62 == part).collect();
+        let mut keys: Vec<u64> = memory::collected(rows().map(key).filter(|key| key >> 62 == part));
         keys.sort_unstable();
         for run in keys.chunk_by(|one, other| one == other) {
             if run.len() > most {
@@ -149,7 +173,7 @@ pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Vec<u32> {
             }
         }
     }
-    let mut found: Vec<u32> = rows().filter(|at| most > 0 && key(*at) == wanted).map(|at| at as u32).collect();
+    let mut found: Vec<u32> = memory::collected(rows().filter(|at| most > 0 && key(*at) == wanted).map(|at| at as u32));
     let Some(first) = found.first().map(|at| *at as usize) else { return found };
     found.retain(|at| row(*at as usize) == row(first));
     found

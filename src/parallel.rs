@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Work shared among scoped threads, and the wish to stop it.
 //!
 //! Threads live only as long as the call: nothing is left behind that a fork could break.
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
 use crate::cores::{Cores, Thread};
+use crate::memory;
 
 /// What a long call and who waits for it tell each other. It is set from outside to stop the call, which
 /// looks at it between small pieces of work, and may say how many of those it has done.
@@ -87,6 +89,9 @@ fn on_threads<S: Send>(threads: usize, run: impl Fn() -> S + Sync) -> Vec<S> {
     std::thread::scope(|scope| {
         let run = &run;
         let start = |_| {
+            if !memory::has(memory::THREAD) {
+                return None; // those that run will say so
+            }
             let (here, is_here) = channel();
             let (go, wait) = channel::<()>();
             let helper = std::thread::Builder::new().spawn_scoped(scope, move || {
@@ -155,6 +160,9 @@ pub fn drain<Piece, State: Send>(
     let run = || {
         let mut own = state();
         while !cancel.is_set() {
+            if memory::is_short() {
+                memory::no_room();
+            }
             // A poisoned lock means a panic in another thread, which the scope passes on.
             let next = pieces.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
             match next {

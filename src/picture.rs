@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Pictures: fingerprints of thumbnails, and the measured agreement of two of them.
 //!
 //! A picture is a grey thumbnail of 128 x 128 bytes, whatever its shape was. Its fingerprint is the

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Plans: which tables find all pairs within a radius, and at what cost.
 //!
 //! The general pigeonhole: cut the bits into blocks `i` with radii `r_i` such that

@@ -1,12 +1,13 @@
+#![forbid(unsafe_code)]
 //! A profile: what verification needs to know of one text, computed once and compared often.
 
 use crate::directory::Directory;
 use crate::features::spaces;
 use crate::frequencies::{ALONE, Frozen, RARE, SHARED};
-use crate::mix;
 use crate::normalize::Text;
 use crate::recipe::{Recipe, Scratch};
 use crate::unicode::{CJK, Table};
+use crate::{memory, mix};
 
 /// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
 const DISCOUNT: [u8; 24] = [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
@@ -93,12 +94,12 @@ impl Profile {
             Some(table) => table.classes(counted.hashes, counted.grams, classes),
             None => {
                 classes.clear();
-                classes.resize(counted.hashes.len(), RARE);
+                memory::resize(classes, counted.hashes.len(), RARE);
             }
         }
         // Whether others have a feature cannot be foretold, so no branch depends on it.
-        hashes.resize(counted.hashes.len().max(hashes.len()), 0);
-        facts.resize(hashes.len(), Fact::default());
+        memory::at_least(hashes, counted.hashes.len());
+        memory::at_least(facts, hashes.len());
         let mut shared = 0;
         for ((hash, occurrences), class) in counted.hashes.iter().zip(counted.occurrences).zip(&*classes) {
             let fact = Fact::new(*occurrences, *class);
@@ -116,19 +117,19 @@ impl Profile {
     /// Read the tokens of a normalised text that has padding behind it.
     fn read_tokens(&mut self, padded: &[u8], edges: &mut Vec<u32>) {
         let mut run: Vec<&str> = Vec::new();
-        self.tokens.reserve(padded.len() / 5);
+        memory::more_room(&mut self.tokens, padded.len() / 5);
         let text = std::str::from_utf8(&padded[..padded.len() - mix::PADDING]).unwrap_or_default();
         for_each_token(text, edges, |token| {
             let start = token.as_ptr() as usize - text.as_ptr() as usize;
-            self.tokens.push(mix::hash_part(padded, start, start + token.len(), 0));
+            memory::push(&mut self.tokens, mix::hash_part(padded, start, start + token.len(), 0));
             if token.chars().all(char::is_numeric) {
-                run.push(token);
+                memory::push(&mut run, token);
             } else if !run.is_empty() {
                 self.note_numbers(&mut run);
             }
         });
         self.note_numbers(&mut run);
-        self.joined.extend_from_slice(&self.numbers);
+        memory::append(&mut self.joined, &self.numbers);
         for list in [&mut self.numbers, &mut self.joined] {
             list.sort_unstable();
             list.dedup();
@@ -138,11 +139,11 @@ impl Profile {
     /// Note neighbouring numbers, each by itself and joined with up to three after it.
     fn note_numbers(&mut self, run: &mut Vec<&str>) {
         for (at, number) in run.iter().enumerate() {
-            self.numbers.push(mix::hash(number.as_bytes(), 0));
+            memory::push(&mut self.numbers, mix::hash(number.as_bytes(), 0));
             let mut whole = String::from(*number);
             for next in run.iter().skip(at + 1).take(3) {
                 whole.push_str(next);
-                self.joined.push(mix::hash(whole.as_bytes(), 0));
+                memory::push(&mut self.joined, mix::hash(whole.as_bytes(), 0));
             }
         }
         run.clear();

@@ -1,4 +1,7 @@
+#![forbid(unsafe_code)]
 //! Which of many numbers are wanted, and the rank of each that is: a bit and a half a number.
+
+use crate::memory;
 
 pub struct Ranks {
     /// A bit for each number.
@@ -10,7 +13,7 @@ pub struct Ranks {
 impl Ranks {
     /// Of the numbers below *count*, those that *wanted* gives.
     pub fn new(count: usize, wanted: impl Iterator<Item = usize>) -> Ranks {
-        let mut bits = vec![0u64; count.div_ceil(64)];
+        let mut bits = memory::zeros::<u64>(count.div_ceil(64));
         for number in wanted {
             bits[number / 64] |= 1 << (number % 64);
         }
@@ -19,7 +22,7 @@ impl Ranks {
             sum += word.count_ones();
             sum - word.count_ones()
         };
-        Ranks { before: bits.iter().map(before_each).collect(), wanted: bits }
+        Ranks { before: memory::gathered(bits.iter().map(before_each)), wanted: bits }
     }
 
     /// How many are wanted.

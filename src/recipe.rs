@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! A scheme as the core runs it: one text in, one fingerprint out.
 //!
 //! Two phases over small buffers: normalise and cut the text into parts, then hash the parts
@@ -12,7 +13,7 @@ use crate::hash::Hash;
 use crate::normalize::{Normalization, Text};
 use crate::tally::Tally;
 use crate::votes::{self, BATCH};
-use crate::{md5, mix};
+use crate::{md5, memory, mix};
 
 /// How much each feature of a text counts, by how often it occurs in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +165,7 @@ impl Recipe {
                         &mut scratch.digests.prefixed,
                         &mut words,
                     );
-                    all.push((kind, part, words[0]));
+                    memory::push(&mut all, (kind, part, words[0]));
                 }
             }
         }
@@ -224,7 +225,8 @@ impl Recipe {
     /// Every run of *width* bytes of the normalised text votes.
     fn vote_windows(&self, width: usize, scratch: &mut Scratch, out: &mut [u64]) {
         let windows = scratch.text.len() - width + 1;
-        scratch.text.resize(scratch.text.len() + mix::PADDING, 0);
+        let padded = scratch.text.len() + mix::PADDING;
+        memory::resize(&mut scratch.text, padded, 0);
         scratch.ones.clear();
         scratch.ones.resize(self.words(), [0; 64]);
         let ones = &mut scratch.ones;
@@ -294,7 +296,7 @@ impl Recipe {
     /// and their words, word 0 of all and `BATCH` further on word 1 of all. Words that follow from word 0 are
     /// left out: `mix::words` makes them.
     fn hashed(&self, text: &[u8], parts: &Parts, digests: &mut Digests, mut each: impl FnMut(usize, &[u64])) {
-        digests.words.resize(if self.hash == Hash::Mix { 1 } else { self.words() } * BATCH, 0);
+        memory::resize(&mut digests.words, if self.hash == Hash::Mix { 1 } else { self.words() } * BATCH, 0);
         for (kind, range) in &parts.kinds {
             for at in range.clone().step_by(BATCH) {
                 let end = range.end.min(at + BATCH);
@@ -402,8 +404,9 @@ impl Recipe {
         let counts = &mut scratch.counts;
         counts.clear();
         self.hashed(&scratch.text, &scratch.parts, &mut scratch.digests, |count, batch| {
-            counts.all.extend_from_slice(&batch[..count]);
+            memory::append(&mut counts.all, &batch[..count]);
             if self.hash != Hash::Mix {
+                memory::more_room(&mut counts.digests, count * words);
                 for row in 0..count {
                     counts.digests.extend(batch.iter().skip(row).step_by(BATCH).take(words));
                 }
@@ -420,6 +423,7 @@ impl Recipe {
         let (hashes, occurrences) = (&mut counts.hashes[..counts.different], &counts.occurrences[..counts.different]);
         let weights = &mut counts.weights;
         weights.clear();
+        memory::more_room(weights, hashes.len());
         let log = |occurrences: &u32| u32::BITS - occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
             (Weights::LogDf, Some(frequencies)) => {
@@ -543,6 +547,7 @@ impl Counts {
             _ => self.long.count(&self.all[..], hashes, occurrences, 0),
         };
         if !self.digests.is_empty() {
+            memory::more_room(&mut self.rows, self.different);
             match self.all.len() {
                 0..=SHORT => self.rows.extend(self.short.rows()),
                 _ => self.rows.extend(self.long.rows()),
@@ -558,7 +563,7 @@ impl Counts {
             _ => self.long.count(grams, found, occurrences, known),
         };
         self.different += self.different_grams;
-        self.hashes.resize(self.hashes.len().max(self.different), 0);
+        memory::at_least(&mut self.hashes, self.different);
         grams::hashes(&self.grams[..self.different_grams], &mut self.hashes[known..self.different]);
     }
 }

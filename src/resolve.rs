@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! From pairs of values back to rows: which rows hold each value of a pair.
 //!
 //! Only values that are in a pair, or occur twice, are looked for, in one scan of the input.

@@ -65,14 +65,20 @@ fn parse(name: &str) -> Option<Level> {
 /// Ask for the memory of *value*, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
+    prefetch_at(std::ptr::from_ref(value).addr());
+}
+
+/// The same for an address, whatever it is.
+#[inline(always)]
+pub fn prefetch_at(address: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing, and the address is that of a value.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+        // SAFETY: a prefetch reads nothing, and faults nowhere.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = address;
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! The different values of a list, and how often each occurs.
 //!
 //! Whether a value is new cannot be foretold, so that a branch on it costs more than all else.
@@ -12,7 +13,7 @@
 #[cfg(target_arch = "x86_64")]
 use crate::avx512::Avx512;
 use crate::grams::Grams;
-use crate::mix;
+use crate::{memory, mix};
 
 /// So many more values than there are have room in the answer.
 pub const ROOM: usize = 16;
@@ -186,12 +187,8 @@ impl<R: Row> Tally<R> {
     pub fn count<L: List>(&mut self, all: L, values: &mut Vec<L::Value>, counts: &mut Vec<u32>, known: usize) -> usize {
         self.run(all);
         let most = all.count() + ROOM;
-        if values.len() < most {
-            values.resize(most, L::Value::default());
-        }
-        if counts.len() < known + most {
-            counts.resize(known + most, 0);
-        }
+        memory::at_least(values, most);
+        memory::at_least(counts, known + most);
         gather(all, &mut self.tallies, values, &mut counts[known..])
     }
 
@@ -205,14 +202,10 @@ impl<R: Row> Tally<R> {
     fn run<L: List>(&mut self, all: L) {
         let total = all.count();
         let mask = (total * 2).next_power_of_two().max(16) - 1;
-        if self.table.len() <= mask {
-            self.table.resize(mask + 1, R::default());
-        }
-        if self.waiting.len() < total {
-            self.waiting.resize(total, R::default());
-        }
+        memory::at_least(&mut self.table, mask + 1);
+        memory::at_least(&mut self.waiting, total);
         self.tallies.clear();
-        self.tallies.resize(total, R::default());
+        memory::resize(&mut self.tallies, total, R::default());
         let (table, tallies, waiting) = (&mut self.table[..=mask], &mut self.tallies[..], &mut self.waiting[..]);
         let mut left = first_round(all, table, tallies, waiting);
         let mut round = 1;

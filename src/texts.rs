@@ -1,8 +1,11 @@
+#![forbid(unsafe_code)]
 //! Texts set aside for a second look: in memory while they are few, then in a file.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::thread::{self, JoinHandle};
+
+use crate::memory;
 
 pub struct TextStore {
     /// Where each text begins, and where the last one ends.
@@ -33,7 +36,8 @@ impl TextStore {
     }
 
     pub fn push(&mut self, text: &[u8]) -> io::Result<()> {
-        self.memory.extend_from_slice(text);
+        memory::more_room(&mut self.offsets, 1);
+        memory::append(&mut self.memory, text);
         self.offsets.push(self.bytes());
         if self.memory.len() > self.limit / 2 {
             self.write()?;
@@ -79,7 +83,7 @@ impl TextStore {
     /// Fill *out* with the text that has that number, after `finish`.
     pub fn read(&self, number: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let (start, length) = (self.offsets[number], self.length(number));
-        out.resize(length, 0);
+        memory::resize(out, length, 0);
         if start >= self.written {
             let from = (start - self.written) as usize;
             out.copy_from_slice(&self.memory[from..from + length]);

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! What the core knows of a code point, from one checked-in table.
 //!
 //! The table is expanded on first use into two stages (blocks of 128 code points, equal

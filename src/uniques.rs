@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Ids that were met before, in about 30 bytes an id.
 //!
 //! A 64-bit and a 32-bit hash of each id stand in an open table, with its place. Two different ids are
@@ -6,6 +7,8 @@
 //! is there twice for a moment, is a small one.
 
 use std::hash::{BuildHasher, RandomState};
+
+use crate::memory::zeros;
 
 /// A growing set of ids, each with the place where it was first met.
 pub struct Uniques {
@@ -47,7 +50,7 @@ struct Table {
 
 impl Table {
     fn with_slots(slots: usize) -> Table {
-        Table { keys: vec![0; slots], checks: vec![0; slots], places: vec![0; slots], count: 0 }
+        Table { keys: zeros(slots), checks: zeros(slots), places: zeros(slots), count: 0 }
     }
 
     fn add(&mut self, key: u64, check: u32, place: i64) -> i64 {
@@ -70,7 +73,8 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let old = std::mem::replace(self, Table::with_slots(self.keys.len() * 5 / 4));
+        let larger = Table::with_slots(self.keys.len() * 5 / 4);
+        let old = std::mem::replace(self, larger);
         for ((key, check), place) in old.keys.into_iter().zip(old.checks).zip(old.places) {
             if key != 0 {
                 self.add(key, check, place);

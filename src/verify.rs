@@ -1,10 +1,13 @@
+#![forbid(unsafe_code)]
 //! Verification: a candidate pair measured on its real features, and judged.
 //!
 //! Everything is integers: similarities are in ten-thousandths, rounded down. What decides
 //! and why is told in docs/quality.md; each verdict has a reason that a user understands.
 
 use crate::directory::Directory;
+use crate::memory;
 use crate::profile::Profile;
+use crate::spread::Spread;
 
 /// A similarity of 1.
 pub const WHOLE: u64 = 10_000;
@@ -210,7 +213,7 @@ fn other_subject(left: &Profile, right: &Profile, first: usize) -> bool {
     let (ours, theirs) = (only_in(left, right, first), only_in(right, left, first));
     let places = |profile: &Profile, subject: u64| -> Vec<[u64; 2]> {
         let threes = profile.tokens.windows(3).filter(|three| three[1] == subject);
-        let mut found: Vec<_> = threes.map(|three| [three[0], three[2]]).collect();
+        let mut found: Vec<_> = memory::collected(threes.map(|three| [three[0], three[2]]));
         found.sort_unstable();
         found
     };
@@ -295,9 +298,9 @@ struct Dispute {
 
 impl Dispute {
     fn of(left: &Profile, right: &Profile, measures: &Measures) -> Dispute {
-        let mut shared = Vec::with_capacity(measures.shared as usize);
+        let mut shared = memory::room_for(measures.shared as usize);
         let own = left.features.hashes();
-        right.features.for_each(own, |at, _| shared.push(own[at]));
+        right.features.for_each(own, |at, _| memory::push(&mut shared, own[at]));
         let differing = left.all.min(right.all).saturating_sub(shared.len() as u64);
         let leftover = own.len().min(right.features.hashes().len()).saturating_sub(shared.len()) as u64;
         Dispute { shared, differing, leftover }
@@ -334,17 +337,17 @@ impl Dispute {
 /// have is their frame; that one of the two lacks a piece of it tells of an edit, not of other content.
 fn lone(left: &Profile, right: &Profile, groups: &[&Profile]) -> u64 {
     let few = |own: &Directory, other: &Directory| {
-        let mut both = vec![false; own.hashes().len()];
+        let mut both = memory::zeros::<bool>(own.hashes().len());
         other.for_each(own.hashes(), |at, _| both[at] = true);
         let only = own.hashes().iter().zip(both).filter(|(_, both)| !both).map(|(hash, _)| *hash);
-        held_by_few(&only.collect::<Vec<_>>(), groups)
+        held_by_few(&memory::collected(only), groups)
     };
     few(&left.features, &right.features).min(few(&right.features, &left.features))
 }
 
 /// How many of the *features* fewer than two of the *groups* hold.
 fn held_by_few(features: &[u64], groups: &[&Profile]) -> u64 {
-    let mut holders = vec![0u8; features.len()];
+    let mut holders = memory::zeros::<u8>(features.len());
     for group in groups {
         group.features.for_each(features, |at, _| holders[at] = holders[at].saturating_add(1));
     }
@@ -352,17 +355,17 @@ fn held_by_few(features: &[u64], groups: &[&Profile]) -> u64 {
 }
 
 /// Hashes that were met, in an open table that is at most half full. 0 marks a free place: it is never held.
-struct Set(Vec<u64>);
+struct Set(Vec<u64>, Spread);
 
 impl Set {
     fn with_room(count: usize) -> Set {
-        Set(vec![0; (count * 2).next_power_of_two().max(2)])
+        Set(memory::zeros((count * 2).next_power_of_two().max(2)), Spread::own())
     }
 
     /// Where the hash is, or would be.
     fn place(&self, hash: u64) -> usize {
         let mask = self.0.len() - 1;
-        let mut at = hash as usize & mask;
+        let mut at = self.1.of(hash) as usize & mask;
         while self.0[at] != hash && self.0[at] != 0 {
             at = (at + 1) & mask;
         }
@@ -391,7 +394,7 @@ impl Gaps {
         let pair = |two: &[u64]| crate::mix::finish(two[0] ^ two[1].rotate_left(32));
         let mut known = Set::with_room(other.len());
         other.windows(2).for_each(|two| known.insert(pair(two)));
-        let mut covered = vec![false; own.len()];
+        let mut covered = memory::zeros::<bool>(own.len());
         for (at, two) in own.windows(2).enumerate() {
             if known.holds(pair(two)) {
                 covered[at] = true;

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Votes: every feature votes on every bit, for it where its hash has a 1, against where a 0.
 //!
 //! Only the weight in favour is summed: a bit is set when twice that exceeds the total (or

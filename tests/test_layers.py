@@ -22,7 +22,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native", "wording"},
-    {"types", "checks", "registry", "files", "progress", "diffs", "blocks", "edits", "thumbs"},
+    {"types", "checks", "registry", "arrays", "files", "progress", "diffs", "blocks", "edits", "thumbs"},
     {"fingerprints", "radius", "places", "seals"},
     {"distances", "features", "hashes", "sources"},
     {"schemes", "pairs"},

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import _native, naive
-from neardup.schemes.model import arrow_chunk
+from neardup.arrays import core_texts
 
 from .conftest import texts
 
@@ -18,7 +18,7 @@ def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]
     scheme = nd.scheme("text")
     counted, array = _native.Frequencies(), pa.array(corpus, pa.large_string())
     content, informative, lengths, spellings = _native.survey(
-        scheme.recipe, arrow_chunk(array), counted, KEY, 2
+        scheme.recipe, core_texts(array), counted, KEY, 2
     )
     fitted = scheme.fit(corpus).frequencies
     assert fitted is not None
@@ -36,7 +36,7 @@ def test_a_survey_counts_what_fit_counts_and_tells_equal_texts(corpus: list[str]
 
 def test_a_survey_tells_spellings_apart() -> None:
     array = pa.array(["x = a + b", "x = a - b", "X = A + B", "x = a + b"], pa.large_string())
-    content, *_, spellings = _native.survey(nd.scheme("text").recipe, arrow_chunk(array), None, KEY, 1)
+    content, *_, spellings = _native.survey(nd.scheme("text").recipe, core_texts(array), None, KEY, 1)
     assert (content == content[0]).all()
     assert len(set(spellings.tolist())) == 3
     assert spellings[0] == spellings[3]

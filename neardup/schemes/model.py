@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
+from neardup.arrays import check_dictionary, core_texts
 from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, NeardupError, shown
 from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part, ballots
@@ -293,7 +294,7 @@ class Scheme:
     def _batch(self, batch: Any, threads: int | None) -> tuple[Any, Any]:
         if self._direct:
             if not isinstance(batch, list):
-                return self.recipe.fingerprints_of_arrow(arrow_chunk(batch), threads)
+                return self.recipe.fingerprints_of_arrow(core_texts(batch), threads)
             if all(isinstance(item, str) for item in batch):
                 return self.recipe.fingerprints_of_strings(batch, threads)
         items = batch if isinstance(batch, list) else batch.to_pylist()
@@ -328,7 +329,7 @@ class Scheme:
             if isinstance(part, list):
                 self.recipe.count_strings(part, table, threads)
             else:
-                self.recipe.count_arrow(arrow_chunk(part), table, threads)
+                self.recipe.count_arrow(core_texts(part), table, threads)
 
     def __add__(self, other: Scheme) -> Scheme:
         """Two schemes fitted on parts of a collection, as if fitted on the whole."""
@@ -577,22 +578,10 @@ def _arrow_chunks(documents: Any) -> Iterator[Any]:
     chunks = documents.chunks if isinstance(documents, pa.ChunkedArray) else [documents]
     for chunk in chunks:
         if pa.types.is_dictionary(chunk.type):
+            check_dictionary(chunk)
             chunk = chunk.dictionary_decode()
         if pa.types.is_null(chunk.type):
             chunk = chunk.cast(pa.string())
         if str(chunk.type) not in ("string", "large_string", "string_view"):
             raise InvalidType(f"an Arrow array of texts must hold strings, not {chunk.type}; cast it first")
         yield chunk
-
-
-def arrow_chunk(array: Any) -> dict[str, Any]:
-    """Where the buffers of an Arrow string array stand. The caller keeps the array."""
-    validity, index, *data = array.buffers()
-    return {
-        "layout": str(array.type),
-        "length": len(array),
-        "offset": array.offset,
-        "validity": 0 if validity is None else validity.address,
-        "index": (0, 0) if index is None else (index.address, index.size),
-        "data": [(0, 0) if buffer is None else (buffer.address, buffer.size) for buffer in data],
-    }

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from neardup.arrays import checked_batch
 from neardup.sources.columns import Table, slices
 from neardup.sources.files import File
 from neardup.sources.reading import Report, Request
@@ -24,8 +25,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
             schema, batches = _batches(handle)
             table = Table(file.name, schema, request, bad, prefix=f"{file.id}:")
             for batch in batches:
-                batch.validate(full=False)
-                for part in slices(_sound(batch), request.text_field):
+                for part in slices(checked_batch(batch), request.text_field):
                     yield from table.documents(part)
         except Broken:
             raise
@@ -41,17 +41,3 @@ def _batches(handle: Any) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     handle.seek(0)
     stream = pa.ipc.open_stream(handle)
     return stream.schema, iter(stream)
-
-
-def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """*batch*, if its offsets and lengths hold. Whether its texts are UTF-8 is looked at later, by row."""
-    for column in batch.columns:
-        kind = column.type
-        if pa.types.is_string(kind):
-            column = column.view(pa.binary())
-        elif pa.types.is_large_string(kind):
-            column = column.view(pa.large_binary())
-        elif pa.types.is_string_view(kind):
-            column = column.view(pa.binary_view())
-        column.validate(full=True)
-    return batch

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.arrays import checked_batch, checked_column
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.sources.columns import Table, slices
 from neardup.sources.reading import DEFAULT_ID, Report, Request, Unfit, batch_of, checked_text, fields_of
@@ -54,7 +55,9 @@ class Held:
             raise InvalidType(
                 f"documents must be a path, a table or an iterable, not {type(data).__name__}{way_out}"
             )
-        if not isinstance(data, list | tuple) and not _is_column(data):
+        if isinstance(data, pa.Array | pa.ChunkedArray):
+            self._given = checked_column(data)
+        elif not isinstance(data, list | tuple) and not _is_column(data):
             self._given = list(data)
 
     def now(self) -> Held:
@@ -272,7 +275,7 @@ def _rows(name: str, table: Any, request: Request, bad: Report) -> Iterator[Batc
     for batch in batches:
         if reading is None:
             reading = Table(name, schema or batch.schema, request, bad, prefix="", first=0)
-        for part in slices(batch, request.text_field):
+        for part in slices(checked_batch(batch), request.text_field):
             yield from reading.documents(part)
     if reading is None and schema is not None:
         Table(name, schema, request, bad, prefix="")

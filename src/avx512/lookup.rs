@@ -4,17 +4,18 @@ use std::arch::x86_64::*;
 
 use crate::frequencies::{AHEAD, ALONE, Bucket, PLACES, SLOTS, Slots, home, key_of, line_of};
 use crate::simd;
+use crate::spread::Spread;
 
 /// Write the class of each feature.
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
-pub fn classes(buckets: &[Bucket], hashes: &[u64], out: &mut [u8]) {
+pub fn classes(buckets: &[Bucket], hashes: &[u64], spread: Spread, out: &mut [u8]) {
     assert_eq!(hashes.len(), out.len(), "a class for each feature");
     for (at, (hash, class)) in hashes.iter().zip(out).enumerate() {
         if let Some(later) = hashes.get(at + AHEAD) {
-            simd::prefetch(&buckets[home(buckets.len(), key_of(*later))]);
+            simd::prefetch(&buckets[home(buckets.len(), key_of(*later), spread)]);
         }
         let key = key_of(*hash);
-        let mut place = home(buckets.len(), key);
+        let mut place = home(buckets.len(), key, spread);
         let mut bucket = &buckets[place];
         let mut found = find(bucket, key);
         // Whether others have a feature cannot be foretold, so no branch depends on that alone: hardly ever was the
@@ -41,13 +42,13 @@ fn find(bucket: &Bucket, key: u64) -> u32 {
 
 /// Count each of *keys* once, until there is no *room* for a new one; how many are done, and how many were new.
 #[target_feature(enable = "avx512f,bmi1")]
-pub fn add_counts(lines: &mut [Slots], keys: &[u64], room: usize) -> (usize, usize) {
+pub fn add_counts(lines: &mut [Slots], keys: &[u64], room: usize, spread: Spread) -> (usize, usize) {
     let mut new = 0;
     for (at, key) in keys.iter().enumerate() {
         if let Some(later) = keys.get(at + AHEAD) {
-            simd::prefetch(&lines[line_of(lines.len(), *later)]);
+            simd::prefetch(&lines[line_of(lines.len(), *later, spread)]);
         }
-        let mut line = line_of(lines.len(), *key);
+        let mut line = line_of(lines.len(), *key, spread);
         let mut place = place_of(&lines[line], *key);
         while place == SLOTS {
             line = (line + 1) & (lines.len() - 1);

@@ -10,6 +10,7 @@ use std::arch::x86_64::*;
 
 use super::offsets::byte_numbers;
 use crate::bytes::{Rules, SLOW, Tables, WORDS};
+use crate::memory;
 
 /// Where the vector code stopped, and what it has to know to go on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +45,7 @@ pub fn run_ascii(rules: Rules, text: &[u8], state: &mut State, out: &mut Vec<u8>
     let gaps = if rules == Rules::Text { ALL } else { 0 };
     let others_stay = if rules == Rules::Lower { ALL } else { 0 };
     out.clear();
-    out.reserve(text.len() + 64);
+    memory::more_room(out, text.len() + 64);
     let end = out.as_mut_ptr();
     let (mut at, mut written, mut in_word) = (0, 0, 0);
     let mut before = (at, written, in_word);
@@ -97,7 +98,7 @@ pub fn run(rules: Rules, text: &[u8], tables: &Tables, state: &mut State, out: &
     let others_stay = if rules == Rules::Lower { ALL } else { 0 };
     let table = ascii_table(rules);
     let space = _mm512_set1_epi8(b' ' as i8);
-    out.reserve(text.len() - state.at + 64);
+    memory::more_room(out, text.len() - state.at + 64);
     let mut in_word = u64::from(state.in_word);
     let mut at = state.at;
     let mut high = 0;

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use crate::memory;
+
 /// Append the offsets (and *base*) of the bytes of *text* that are spaces.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn spaces(text: &[u8], base: u32, out: &mut Vec<u32>) {
@@ -23,7 +25,7 @@ fn offsets(text: &[u8], base: u32, out: &mut Vec<u32>, found: impl Fn(__m512i) -
         // SAFETY: the mask reads as many bytes as there are.
         let mask = found(unsafe { _mm512_maskz_loadu_epi8(valid, bytes.as_ptr().cast()) }) & valid;
         let base = _mm512_set1_epi32(base.wrapping_add(64 * block as u32) as i32);
-        out.reserve(64 + 16);
+        memory::more_room(out, 64 + 16);
         let written = out.len() + mask.count_ones() as usize;
         let places = _mm512_maskz_compress_epi8(mask, iota);
         let quarters = [

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Python's view of the Hamming engine.
 //!
 //! The Python side hands over arrays that nothing else writes: they are borrowed, not copied.
@@ -7,7 +8,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::interrupt::watched;
+use super::interrupt::{caught, interruptible, watched};
 use super::{InvalidValue, LimitReached};
 use crate::cluster::{self, Stars};
 use crate::index_file::MOST_WORDS;
@@ -297,7 +298,7 @@ fn join<'py>(
             Some(right) => ask.cross_join::<W>(left, right, cancel),
         })
     })?;
-    Ok(pair_arrays(py, &pairs))
+    caught(|| Ok(pair_arrays(py, &pairs)))
 }
 
 pub fn pair_arrays<'py>(py: Python<'py>, pairs: &[Pair]) -> PairArrays<'py> {
@@ -436,17 +437,18 @@ fn components<'py>(
     count: usize,
 ) -> PyResult<Bound<'py, PyArray1<u32>>> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
-    let labels = py.detach(|| cluster::components(left.iter().copied().zip(right.iter().copied()), count));
+    let pairs = left.iter().copied().zip(right.iter().copied());
+    let labels = interruptible(py, false, |_| cluster::components(pairs, count))?;
     let beyond = || format!("a pair names a row beyond the {count} rows; pass n = the number of rows joined");
     Ok(labels.ok_or_else(|| InvalidValue::new_err(beyond()))?.into_pyarray(py))
 }
 
 #[pyfunction]
 fn set_simd(level: &str) -> PyResult<()> {
-    simd::set_level(level).map_err(InvalidValue::new_err)
+    caught(|| simd::set_level(level).map_err(InvalidValue::new_err))
 }
 
 #[pyfunction]
-fn simd_level() -> &'static str {
-    simd::level().name()
+fn simd_level() -> PyResult<&'static str> {
+    caught(|| Ok(simd::level().name()))
 }

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Long work that Ctrl-C can stop, and panics that end in an error.
 
 use std::any::Any;
@@ -9,7 +10,7 @@ use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use super::LimitReached;
-use crate::memory::NoRoom;
+use crate::memory::{self, NoRoom};
 use crate::parallel::Cancel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -17,6 +18,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Do *work*; an error where it panics. Every binding goes through here, so that Python never sees PyO3's
 /// PanicException, which `except Exception` lets pass.
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    if !memory::set_aside() {
+        return Err(no_memory());
+    }
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
@@ -45,9 +49,12 @@ pub fn watched<T: Send>(
     tell: Option<&Py<PyAny>>,
     work: impl FnOnce(&Cancel) -> T + Send,
 ) -> PyResult<T> {
+    if !memory::set_aside() {
+        return Err(no_memory());
+    }
     let cancel = Cancel::new();
     let guarded = |cancel: &Cancel| catch_unwind(AssertUnwindSafe(|| work(cancel))).map_err(|panic| error_of(&*panic));
-    if !long {
+    if !long || !memory::has(memory::THREAD) {
         return py.detach(|| guarded(&cancel));
     }
     py.detach(|| {

@@ -1,10 +1,13 @@
+#![forbid(unsafe_code)]
 //! Documents in order, and one of each text.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::InvalidValue;
-use super::texts::ArrowChunk;
+use super::arrow::ArrowTexts;
+use super::interrupt::{caught, interruptible};
+use crate::memory::gathered;
 use crate::order::{self, Key};
 use crate::parallel::thread_count;
 
@@ -15,16 +18,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// The places of *rows* in the order of their *keys* (numbers of all rows, and whether the highest comes first),
-/// and where those are equal in that of their ids. The caller keeps the Arrow array.
+/// and where those are equal in that of their ids.
 #[pyfunction]
 fn ordered<'py>(
     py: Python<'py>,
-    ids: ArrowChunk,
+    ids: ArrowTexts,
     rows: Option<PyReadonlyArray1<'py, i32>>,
     keys: Vec<(PyReadonlyArray1<'py, u32>, bool)>,
     threads: Option<usize>,
 ) -> PyResult<Bound<'py, PyArray1<i32>>> {
-    ids.check()?;
     let rows = rows.as_ref().map(|rows| rows.as_slice()).transpose()?;
     let keys = keys
         .iter()
@@ -38,12 +40,11 @@ fn ordered<'py>(
     {
         return Err(InvalidValue::new_err("rows must be known ones, and every id have its keys"));
     }
-    let found = py.detach(|| {
-        // SAFETY: the Python side passes the buffers of an Arrow array that it holds, whose memory is immutable.
-        let id = |row: usize| unsafe { ids.item(row) }.ok().flatten().unwrap_or_default();
-        order::order(rows, count, &keys, id, thread_count(threads))
-    });
-    Ok(signed(found).into_pyarray(py))
+    let found = interruptible(py, false, |_| {
+        let id = |row: usize| ids.item(row).ok().flatten().unwrap_or_default();
+        signed(order::order(rows, count, &keys, id, thread_count(threads)))
+    })?;
+    Ok(found.into_pyarray(py))
 }
 
 type Texts<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>);
@@ -60,12 +61,13 @@ fn one_of_each<'py>(
     let width = content.shape()[1];
     let (rows, rest) = content.as_slice()?.as_chunks::<2>();
     let codes = codes.as_ref().map(|codes| codes.as_slice()).transpose()?;
-    let order: Vec<u32> = order.as_slice()?.iter().map(|row| *row as u32).collect();
+    let order = order.as_slice()?;
+    let order = caught(|| Ok(gathered(order.iter().map(|row| *row as u32))))?;
     let known = order.iter().all(|row| (*row as usize) < rows.len());
     if width != 2 || !rest.is_empty() || !known || codes.is_some_and(|codes| codes.len() != rows.len()) {
         return Err(InvalidValue::new_err("content must have two words a row, and the order known rows"));
     }
-    let found = py.detach(|| order::one_of_each(rows, codes, &order));
+    let found = interruptible(py, false, |_| order::one_of_each(rows, codes, &order))?;
     Ok((
         signed(found.document).into_pyarray(py),
         found.of_document.into_pyarray(py),
@@ -85,7 +87,7 @@ fn most_alike<'py>(
     if width == 0 || words.len() != width * valid.len() {
         return Err(InvalidValue::new_err("one flag for each row of words is needed"));
     }
-    Ok(py.detach(|| order::most_alike(words, width, valid)).into_pyarray(py))
+    Ok(interruptible(py, false, |_| order::most_alike(words, width, valid))?.into_pyarray(py))
 }
 
 /// Rows, of which there are fewer than 2^31, as numpy likes to index with them.

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Python's view of pictures: thumbnails in, fingerprints and agreements out.
 
 use numpy::ndarray::Array2;
@@ -5,6 +6,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2}
 use pyo3::prelude::*;
 
 use crate::bindings::InvalidValue;
+use crate::bindings::interrupt::interruptible;
 use crate::corners;
 use crate::parallel::{share, thread_count};
 use crate::picture::{self, BITS, Map, PIXELS, Tables, View};
@@ -48,7 +50,7 @@ fn picture_fingerprints<'py>(
     let threads = thread_count(threads);
     let count = thumbs.len() / PIXELS;
     let each: usize = views.iter().map(|(_, symmetries)| symmetries.count_ones() as usize).sum();
-    let parts = py.detach(|| {
+    let parts = interruptible(py, false, |_| {
         let tables = Tables::new();
         share(threads, count, Vec::new, |found: &mut Vec<(usize, Vec<Option<[u64; 4]>>)>, task| {
             let mut prints = Vec::with_capacity(each);
@@ -56,7 +58,7 @@ fn picture_fingerprints<'py>(
             picture::fingerprints(&tables, thumb, &views, least, |print| prints.push(print));
             found.push((task, prints));
         })
-    });
+    })?;
     let mut words = vec![0u64; count * each * (BITS / 64)];
     let mut valid = vec![false; count * each];
     for (task, prints) in parts.into_iter().flatten() {
@@ -100,7 +102,7 @@ fn picture_agreements<'py>(
     }
     let thumbs: Vec<u8> = thumbs.iter().copied().collect();
     let threads = thread_count(threads);
-    let found = py.detach(|| picture::agreements(&thumbs, &left, &right, &maps, threads));
+    let found = interruptible(py, false, |_| picture::agreements(&thumbs, &left, &right, &maps, threads))?;
     let numbers: Vec<f64> = found
         .iter()
         .flat_map(|one| {
@@ -129,7 +131,7 @@ fn picture_corners<'py>(
     }
     let thumbs: Vec<u8> = thumbs.iter().copied().collect();
     let threads = thread_count(threads);
-    let found = py.detach(|| corners::corners_of(&thumbs, most, threads));
+    let found = interruptible(py, false, |_| corners::corners_of(&thumbs, most, threads))?;
     let pictures: Vec<i64> = found.iter().map(|&(picture, _)| picture as i64).collect();
     let places: Vec<f32> = found.iter().flat_map(|(_, one)| [one.x, one.y]).collect();
     let words: Vec<u64> = found.iter().flat_map(|(_, one)| one.words).collect();
@@ -158,12 +160,12 @@ fn picture_maps<'py>(
     let matches: Vec<corners::Match> =
         matches.rows().into_iter().map(|row| std::array::from_fn(|at| row[at])).collect();
     let threads = thread_count(threads);
-    let parts = py.detach(|| {
+    let parts = interruptible(py, false, |_| {
         share(threads, ends.len(), Vec::new, |found: &mut Vec<(usize, Option<(Map, usize)>)>, task| {
             let begin = if task == 0 { 0 } else { ends[task - 1] };
             found.push((task, corners::elected(&matches[begin..ends[task]], least)));
         })
-    });
+    })?;
     let mut maps = Array2::zeros((ends.len(), 6));
     let mut votes = vec![0i64; ends.len()];
     for (task, one) in parts.into_iter().flatten() {

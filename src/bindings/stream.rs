@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
 
 use std::ops::{Deref, Range};

@@ -1,15 +1,17 @@
+#![forbid(unsafe_code)]
 //! The first look at documents: what identifies each, and what all of them share.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-use super::interrupt::interruptible;
-use super::text::{LONG, NativeFrequencies, NativeRecipe, piece_of};
-use super::texts::{ArrowChunk, Texts, text_or_empty};
+use super::arrow::ArrowTexts;
+use super::interrupt::{caught, interruptible};
+use super::text::{LONG, NativeFrequencies, NativeRecipe, Work, piece_of};
+use super::texts::{Texts, text_or_empty};
 use crate::frequencies::Frequencies;
 use crate::identity::Identity;
+use crate::memory::{gathered, zeros};
 use crate::parallel::{self, Cancel};
-use crate::recipe::Scratch;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(survey, module)?)?;
@@ -21,27 +23,32 @@ type Survey<'py> =
 
 /// For each text 128 bits that identify its normalised form, whether there is information in it, its
 /// characters, and 32 bits that tell its spellings apart, keyed with *key*; its features are counted into
-/// *frequencies*. The caller keeps the Arrow array.
+/// *frequencies*.
 #[pyfunction]
 fn survey<'py>(
     py: Python<'py>,
     recipe: PyRef<'py, NativeRecipe>,
-    chunk: ArrowChunk,
+    texts: ArrowTexts,
     frequencies: Option<Py<NativeFrequencies>>,
     key: [u8; 32],
     threads: Option<usize>,
 ) -> PyResult<Survey<'py>> {
-    chunk.check()?;
+    caught(|| surveyed(py, &recipe, &Texts::from_arrow(&texts)?, frequencies, key, threads))
+}
+
+fn surveyed<'py>(
+    py: Python<'py>,
+    recipe: &NativeRecipe,
+    texts: &Texts<'_>,
+    frequencies: Option<Py<NativeFrequencies>>,
+    key: [u8; 32],
+    threads: Option<usize>,
+) -> PyResult<Survey<'py>> {
     let identity = Identity::new(key);
-    // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow memory
-    // is immutable.
-    let texts = unsafe { Texts::from_arrow(&chunk) }?;
     let count = texts.items.len();
-    let mut content = vec![0u64; count * 2];
-    let mut informative = vec![false; count];
-    let mut lengths = vec![0i64; count];
-    let mut spellings = vec![0u32; count];
-    let piece = piece_of(&texts);
+    let mut content = zeros::<u64>(count.saturating_mul(2));
+    let (mut informative, mut lengths, mut spellings) = (zeros(count), zeros(count), zeros(count));
+    let piece = piece_of(texts);
     let recipe = &recipe.0;
     let mut look = |table: Option<&Frequencies>, cancel: &Cancel| {
         let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
@@ -51,14 +58,15 @@ fn survey<'py>(
             texts.items.chunks(piece).zip(rows),
             threads,
             cancel,
-            || (Scratch::default(), table.map(Frequencies::counter)),
-            |(scratch, counter), (texts, ((content, informative), (lengths, spellings)))| {
+            || (Work::default(), table.map(Frequencies::counter)),
+            |((scratch, room), counter), (texts, ((content, informative), (lengths, spellings)))| {
                 let rows = content.chunks_mut(2).zip(informative).zip(lengths.iter_mut().zip(spellings));
                 for (text, ((content, informative), (length, spelling))) in texts.iter().zip(rows) {
-                    let text = text_or_empty(text);
+                    let text = text_or_empty(text, room);
                     *length = characters(text.bytes());
                     *spelling = identity.spelling(text.bytes());
-                    let (found, hashes, grams) = recipe.survey(text, scratch, table.is_some(), |text| identity.content(text));
+                    let (found, hashes, grams) =
+                        recipe.survey(text, scratch, table.is_some(), |text| identity.content(text));
                     if let Some(found) = found {
                         content.copy_from_slice(&found);
                         *informative = true;
@@ -79,17 +87,14 @@ fn survey<'py>(
     Ok((content, informative.into_pyarray(py), lengths.into_pyarray(py), spellings.into_pyarray(py)))
 }
 
-/// The spellings of texts, as `survey` gives them. The caller keeps the Arrow array.
+/// The spellings of texts, as `survey` gives them.
 #[pyfunction]
-fn spellings<'py>(py: Python<'py>, chunk: ArrowChunk, key: [u8; 32]) -> PyResult<Bound<'py, PyArray1<u32>>> {
-    chunk.check()?;
-    // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow memory
-    // is immutable.
-    let texts = unsafe { Texts::from_arrow(&chunk) }?;
-    let identity = Identity::new(key);
-    let found = py.detach(|| -> Vec<u32> {
-        texts.items.iter().map(|text| identity.spelling(text_or_empty(text).bytes())).collect()
-    });
+fn spellings<'py>(py: Python<'py>, texts: ArrowTexts, key: [u8; 32]) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    let texts = caught(|| Texts::from_arrow(&texts))?;
+    let found = interruptible(py, false, |_| -> Vec<u32> {
+        let (identity, mut room) = (Identity::new(key), Vec::new());
+        gathered(texts.items.iter().map(|text| identity.spelling(text_or_empty(text, &mut room).bytes())))
+    })?;
     Ok(found.into_pyarray(py))
 }
 

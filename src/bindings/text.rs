@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Texts to fingerprints, and the frequencies that weigh them.
 
 use std::cell::RefCell;
@@ -8,12 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::InvalidValue;
-use super::interrupt::interruptible;
-use super::texts::{ArrowChunk, Texts, strings, text_of};
+use super::arrow::ArrowTexts;
+use super::interrupt::{caught, interruptible};
+use super::texts::{Texts, strings, text_of, text_or_empty};
 use crate::features::Features;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
-use crate::normalize::{self, Normalization};
+use crate::memory;
+use crate::normalize::Normalization;
 use crate::parallel::{self, Cancel};
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
 
@@ -37,6 +40,8 @@ pub(super) fn piece_of(texts: &Texts<'_>) -> usize {
     (PIECE / mean).clamp(1, 1024)
 }
 
+/// What a thread works with: its buffers, and room for a text.
+pub(super) type Work = (Scratch, Vec<u8>);
 type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
@@ -61,45 +66,49 @@ impl NativeRecipe {
         empty: &str,
         frequencies: Option<PyRef<'_, NativeFrequencies>>,
     ) -> PyResult<NativeRecipe> {
-        let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
-        Ok(NativeRecipe(Recipe {
-            normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
-            features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
-            weights: match weights {
-                "count" => Weights::Count,
-                "set" => Weights::Set,
-                "log" => Weights::Log,
-                "log-df" => Weights::LogDf,
-                other => return Err(unknown("weights", other)),
-            },
-            hash: Hash::parse(hash, key).ok_or_else(|| unknown("hash", hash))?,
-            bits,
-            reading: Reading { last: digest_slice == "last", big_endian: bit_order == "big" },
-            tie_gives_one: tie == "one",
-            empty: match empty {
-                "none" => Empty::None,
-                "votes" => Empty::Votes,
-                "feature" => Empty::Feature,
-                other => return Err(unknown("empty rule", other)),
-            },
-            frequencies: frequencies.map(|table| table.frozen(py)),
-        }))
+        caught(|| {
+            let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
+            let frequencies = frequencies.map(|table| table.frozen(py)).transpose()?;
+            Ok(NativeRecipe(Recipe {
+                normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
+                features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
+                weights: match weights {
+                    "count" => Weights::Count,
+                    "set" => Weights::Set,
+                    "log" => Weights::Log,
+                    "log-df" => Weights::LogDf,
+                    other => return Err(unknown("weights", other)),
+                },
+                hash: Hash::parse(hash, key).ok_or_else(|| unknown("hash", hash))?,
+                bits,
+                reading: Reading { last: digest_slice == "last", big_endian: bit_order == "big" },
+                tie_gives_one: tie == "one",
+                empty: match empty {
+                    "none" => Empty::None,
+                    "votes" => Empty::Votes,
+                    "feature" => Empty::Feature,
+                    other => return Err(unknown("empty rule", other)),
+                },
+                frequencies,
+            }))
+        })
     }
 
     fn fingerprint_one(&self, text: &Bound<'_, PyString>) -> PyResult<Option<Vec<u64>>> {
         thread_local! {
             static SCRATCH: RefCell<Scratch> = RefCell::default();
         }
-        let own = text_of(text);
-        let mut out = vec![0; self.0.words()];
-        let run = |scratch: &mut Scratch| self.0.fingerprint(&*own, scratch, &mut out);
-        let found = if own.len() <= SHORT {
-            SCRATCH.with_borrow_mut(run)
-        } else {
-            let mut run = run;
-            text.py().detach(|| run(&mut Scratch::default()))
-        };
-        Ok(found.then_some(out))
+        caught(|| {
+            let own = text_of(text);
+            let mut out = vec![0; self.0.words()];
+            let mut run = |scratch: &mut Scratch| self.0.fingerprint(&*own, scratch, &mut out);
+            let found = if own.len() <= SHORT {
+                SCRATCH.with_borrow_mut(run)
+            } else {
+                text.py().detach(|| run(&mut Scratch::default()))
+            };
+            Ok(found.then_some(out))
+        })
     }
 
     fn fingerprints_of_strings<'py>(
@@ -108,51 +117,50 @@ impl NativeRecipe {
         texts: &Bound<'py, PyList>,
         threads: Option<usize>,
     ) -> PyResult<Prints<'py>> {
-        let own = strings(texts)?;
-        self.run(py, Texts::from_list(&own)?, threads)
+        caught(|| {
+            let own = strings(texts)?;
+            self.run(py, Texts::from_list(&own), threads)
+        })
     }
 
-    /// The caller keeps the Arrow array alive during the call.
     fn fingerprints_of_arrow<'py>(
         &self,
         py: Python<'py>,
-        chunk: ArrowChunk,
+        texts: ArrowTexts,
         threads: Option<usize>,
     ) -> PyResult<Prints<'py>> {
-        chunk.check()?;
-        // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow
-        // memory is immutable.
-        let texts = unsafe { Texts::from_arrow(&chunk) }?;
-        self.run(py, texts, threads)
+        caught(|| self.run(py, Texts::from_arrow(&texts)?, threads))
     }
 
-    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<(String, i64)>) -> Option<Vec<u64>> {
-        py.detach(|| {
-            let borrowed: Vec<(&str, i64)> = features.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
-            let mut out = vec![0; self.0.words()];
-            self.0.fingerprint_of(&borrowed, &mut Scratch::default(), &mut out).then_some(out)
+    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<(String, i64)>) -> PyResult<Option<Vec<u64>>> {
+        caught(|| {
+            Ok(py.detach(|| {
+                let mut out = vec![0; self.0.words()];
+                self.0.fingerprint_of(&borrowed(&features), &mut Scratch::default(), &mut out).then_some(out)
+            }))
         })
     }
 
     /// Weight for minus weight against, a bit at a time.
     fn votes<'py>(&self, py: Python<'py>, features: Vec<(String, i64)>) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let (ones, total) = py.detach(|| {
-            let borrowed: Vec<(&str, i64)> = features.iter().map(|(text, weight)| (text.as_str(), *weight)).collect();
-            self.0.weighted_votes(&borrowed, &mut Scratch::default())
-        });
-        let sums: Option<Vec<i64>> = ones.iter().map(|sum| i64::try_from(2 * sum - total).ok()).collect();
-        let sums = sums.ok_or_else(|| InvalidValue::new_err("the sum of the weights does not fit 64 bits"))?;
-        Ok(sums.into_pyarray(py))
+        caught(|| {
+            let (ones, total) = py.detach(|| self.0.weighted_votes(&borrowed(&features), &mut Scratch::default()));
+            let sums: Option<Vec<i64>> = ones.iter().map(|sum| i64::try_from(2 * sum - total).ok()).collect();
+            let sums = sums.ok_or_else(|| InvalidValue::new_err("the sum of the weights does not fit 64 bits"))?;
+            Ok(sums.into_pyarray(py))
+        })
     }
 
     fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
-        let bytes = self.0.normalized(&text_of(text));
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        caught(|| {
+            let bytes = self.0.normalized(&text_of(text));
+            Ok(String::from_utf8_lossy(&bytes).into_owned())
+        })
     }
 
     /// Every feature of a text as (kind, text, hash), in the order of the text.
     fn features(&self, text: &Bound<'_, PyString>) -> PyResult<Vec<(u8, String, u64)>> {
-        Ok(self.0.listed(&text_of(text), &mut Scratch::default()))
+        caught(|| Ok(self.0.listed(&text_of(text), &mut Scratch::default())))
     }
 
     fn count_strings(
@@ -162,23 +170,25 @@ impl NativeRecipe {
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        let own = strings(texts)?;
-        self.count(py, Texts::from_list(&own)?, into.get(), threads)
+        caught(|| {
+            let own = strings(texts)?;
+            self.count(py, Texts::from_list(&own), into.get(), threads)
+        })
     }
 
-    /// The caller keeps the Arrow array alive during the call.
     fn count_arrow(
         &self,
         py: Python<'_>,
-        chunk: ArrowChunk,
+        texts: ArrowTexts,
         into: &Bound<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        chunk.check()?;
-        // SAFETY: as in `fingerprints_of_arrow`.
-        let texts = unsafe { Texts::from_arrow(&chunk) }?;
-        self.count(py, texts, into.get(), threads)
+        caught(|| self.count(py, Texts::from_arrow(&texts)?, into.get(), threads))
     }
+}
+
+fn borrowed(features: &[(String, i64)]) -> Vec<(&str, i64)> {
+    memory::gathered(features.iter().map(|(text, weight)| (text.as_str(), *weight)))
 }
 
 impl NativeRecipe {
@@ -186,19 +196,19 @@ impl NativeRecipe {
         let recipe = &self.0;
         let words = recipe.words();
         let count = texts.items.len();
-        let mut prints = vec![0u64; count * words];
-        let mut valid = vec![false; count];
+        let mut prints = memory::zeros::<u64>(count.saturating_mul(words));
+        let mut valid = memory::zeros::<bool>(count);
         let piece = piece_of(&texts);
         interruptible(py, texts.bytes > LONG, |cancel| {
             let pieces = texts.items.chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
             let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
-            parallel::drain(pieces, threads, cancel, Scratch::default, |scratch, (texts, (prints, valid))| {
+            parallel::drain(pieces, threads, cancel, Work::default, |(scratch, room), (texts, (prints, valid))| {
                 for (at, (print, valid)) in prints.chunks_mut(words).zip(valid).enumerate() {
                     if let Some(Some(next)) = texts.get(at + 1) {
                         next.prefetch();
                     }
                     if let Some(text) = &texts[at] {
-                        *valid = recipe.fingerprint(text.get(), scratch, print);
+                        *valid = recipe.fingerprint(text.get(room), scratch, print);
                     }
                 }
             });
@@ -221,10 +231,10 @@ impl NativeRecipe {
                 texts.items.chunks(piece),
                 threads,
                 cancel,
-                || (Scratch::default(), table.counter()),
-                |(scratch, counter), texts| {
+                || (Work::default(), table.counter()),
+                |((scratch, room), counter), texts| {
                     for text in texts {
-                        let text = text.as_ref().map_or(normalize::Text::Valid(""), |text| text.get());
+                        let text = text_or_empty(text, room);
                         let (_, hashes, grams) = recipe.survey(text, scratch, true, |_| ());
                         counter.add(hashes, grams);
                     }
@@ -277,22 +287,23 @@ impl NativeFrequencies {
     }
 
     /// What *ask* says of the table with all that was counted.
-    fn settled<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> T {
-        py.detach(|| {
+    fn settled<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> PyResult<T> {
+        interruptible(py, false, |_| {
             let mut table = self.locked();
             table.settle();
             ask(&mut table)
         })
     }
 
-    pub(super) fn frozen(&self, py: Python<'_>) -> Arc<Frozen> {
+    pub(super) fn frozen(&self, py: Python<'_>) -> PyResult<Arc<Frozen>> {
         let known = || self.frozen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        known().unwrap_or_else(|| {
-            self.settled(py, |table| {
-                let frozen = known().unwrap_or_else(|| Arc::new(table.freeze()));
-                self.remember(Some(frozen.clone()));
-                frozen
-            })
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        self.settled(py, |table| {
+            let frozen = known().unwrap_or_else(|| Arc::new(table.freeze()));
+            self.remember(Some(frozen.clone()));
+            frozen
         })
     }
 }
@@ -305,37 +316,37 @@ impl NativeFrequencies {
         if max_features as u64 > MOST_FEATURES {
             return Err(InvalidValue::new_err(format!("max_features must be at most {MOST_FEATURES}")));
         }
-        Ok(NativeFrequencies::with(Frequencies::new(max_features)))
+        caught(|| Ok(NativeFrequencies::with(Frequencies::new(max_features))))
     }
 
     #[getter]
-    fn documents(&self, py: Python<'_>) -> u64 {
+    fn documents(&self, py: Python<'_>) -> PyResult<u64> {
         self.settled(py, |table| table.documents())
     }
 
     #[getter]
-    fn features(&self, py: Python<'_>) -> Option<usize> {
+    fn features(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         self.settled(py, |table| table.features())
     }
 
     #[getter]
-    fn max_features(&self, py: Python<'_>) -> usize {
+    fn max_features(&self, py: Python<'_>) -> PyResult<usize> {
         self.settled(py, |table| table.max_features())
     }
 
     /// Up to this frequency a feature is rare and keeps its whole weight.
     #[getter]
-    fn knee(&self, py: Python<'_>) -> u32 {
-        self.frozen(py).knee()
+    fn knee(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.frozen(py)?.knee())
     }
 
     #[getter]
-    fn digest(&self, py: Python<'_>) -> String {
-        format!("{:032x}", self.frozen(py).digest)
+    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("{:032x}", self.frozen(py)?.digest))
     }
 
     /// In how many documents the feature of that hash was seen.
-    fn get(&self, py: Python<'_>, hash: u64) -> u32 {
+    fn get(&self, py: Python<'_>, hash: u64) -> PyResult<u32> {
         self.settled(py, |table| table.get(hash))
     }
 
@@ -344,7 +355,7 @@ impl NativeFrequencies {
         if std::ptr::eq(self, other) {
             return Err(InvalidValue::new_err("a table cannot be added to itself; count into another one"));
         }
-        let merged = py.detach(|| {
+        let merged = interruptible(py, false, |_| {
             // In a fixed order, so that two threads that merge to and fro never wait for each other.
             let (mut own, mut theirs);
             if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
@@ -356,17 +367,21 @@ impl NativeFrequencies {
             theirs.settle();
             self.remember(None);
             own.merge(&theirs)
-        });
+        })?;
         merged.map_err(InvalidValue::new_err)
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.settled(py, |table| table.to_bytes()))
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = self.settled(py, |table| table.to_bytes())?;
+        PyBytes::new_with(py, bytes.len(), |out| {
+            out.copy_from_slice(&bytes);
+            Ok(())
+        })
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
-        let table = py.detach(|| Frequencies::from_bytes(data));
+        let table = interruptible(py, false, |_| Frequencies::from_bytes(data))?;
         table.map(NativeFrequencies::with).map_err(InvalidValue::new_err)
     }
 }
@@ -385,7 +400,10 @@ fn digest<'py>(
     if kind.bits().is_some_and(|bits| size > bits / 8) {
         return Err(InvalidValue::new_err(format!("a {hash} digest has no {size} bytes")));
     }
-    let mut out = vec![0; size];
-    kind.digest(data, &mut out);
-    Ok(PyBytes::new(py, &out))
+    caught(|| {
+        PyBytes::new_with(py, size, |out| {
+            kind.digest(data, out);
+            Ok(())
+        })
+    })
 }

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Python's view of the ids that were met before.
 
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use super::InvalidValue;
+use super::interrupt::caught;
 use super::texts::{strings, text_of};
+use crate::memory::gathered;
 use crate::uniques::Uniques;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -22,8 +25,8 @@ struct NativeUniques(Mutex<Uniques>);
 #[pymethods]
 impl NativeUniques {
     #[new]
-    fn new() -> NativeUniques {
-        NativeUniques::default()
+    fn new() -> PyResult<NativeUniques> {
+        caught(|| Ok(NativeUniques::default()))
     }
 
     /// The place where each of *ids* was first met: its own place if never before.
@@ -32,19 +35,21 @@ impl NativeUniques {
         ids: &Bound<'py, PyList>,
         places: PyReadonlyArray1<'py, i64>,
     ) -> PyResult<Bound<'py, PyArray1<i64>>> {
-        let (names, places) = (strings(ids)?, places.as_slice()?);
-        if names.len() != places.len() {
-            return Err(InvalidValue::new_err("one place for each id is needed"));
-        }
-        let mut uniques = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let add = |(name, place)| uniques.add(text_of(name).as_bytes(), place);
-        let first: Vec<i64> = names.iter().zip(places.iter().copied()).map(add).collect();
-        Ok(first.into_pyarray(ids.py()))
+        caught(|| {
+            let (names, places) = (strings(ids)?, places.as_slice()?);
+            if names.len() != places.len() {
+                return Err(InvalidValue::new_err("one place for each id is needed"));
+            }
+            let mut uniques = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let add = |(name, place)| uniques.add(text_of(name).as_bytes(), place);
+            let first: Vec<i64> = gathered(names.iter().zip(places.iter().copied()).map(add));
+            Ok(first.into_pyarray(ids.py()))
+        })
     }
 
     /// The memory that it takes.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes()
+    fn nbytes(&self) -> PyResult<usize> {
+        caught(|| Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).bytes()))
     }
 }

@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Candidate pairs to verdicts.
 
 use std::path::PathBuf;
@@ -7,12 +8,13 @@ use numpy::{IntoPyArray, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
-use super::interrupt::interruptible;
+use super::arrow::ArrowTexts;
+use super::interrupt::{caught, interruptible};
 use super::text::{NativeFrequencies, NativeRecipe};
-use super::texts::{ArrowChunk, Texts, text_or_empty};
+use super::texts::{Texts, text_or_empty};
 use super::{InvalidValue, LimitReached};
 use crate::frequencies::Frozen;
-use crate::memory::give_back;
+use crate::memory::{collected, filled, gathered, give_back, push, zeros};
 use crate::neighbours::{Neighbours, walk};
 use crate::normalize::Text;
 use crate::parallel;
@@ -42,7 +44,8 @@ fn nearest_pairs<'py>(
     if left.len() != right.len() || left.len() != distance.len() || !known {
         return Err(InvalidValue::new_err("pairs must be three equally long lists of known rows"));
     }
-    Ok(py.detach(|| crate::nearest::nearest(rows, &left, &right, &distance, most)).into_pyarray(py))
+    let near = interruptible(py, false, |_| crate::nearest::nearest(rows, &left, &right, &distance, most))?;
+    Ok(near.into_pyarray(py))
 }
 
 /// An order of *pairs* in which those of near documents stand together, and where its parts end: no
@@ -66,9 +69,13 @@ fn walk_pairs<'py>(
             "{count} candidate pairs are too many, the limit is 2147483647; ask for a higher similarity or a smaller radius"
         )));
     }
-    let pairs: Vec<_> = left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect();
-    let found = py.detach(|| walk(documents, &pairs, least));
+    let found = interruptible(py, false, |_| walk(documents, &numbered(left, right), least))?;
     Ok((found.order.into_pyarray(py), found.ends))
+}
+
+/// Pairs of known documents, of which there are fewer than 2^32.
+fn numbered(left: &[i64], right: &[i64]) -> Vec<(u32, u32)> {
+    gathered(left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)))
 }
 
 /// A reason, and the measures that it rests on.
@@ -127,47 +134,48 @@ impl Verifier {
         if wanted.iter().any(|number| !usize::try_from(*number).is_ok_and(|at| at < documents)) {
             return Err(InvalidValue::new_err("an unknown document is wanted"));
         }
-        let ranks = Ranks::new(documents, wanted.iter().map(|number| *number as usize));
-        let count = ranks.len();
-        Ok(Verifier {
-            recipe,
-            frequencies: frequencies.map(|table| table.frozen(py)),
-            texts: TextStore::new(path, memory / 8),
-            documents,
-            ranks,
-            text_of: vec![NONE; count],
-            profiles: Profiles::new(count, memory / 8 * 5),
-            neighbours: None,
+        caught(|| {
+            let ranks = Ranks::new(documents, wanted.iter().map(|number| *number as usize));
+            let count = ranks.len();
+            Ok(Verifier {
+                recipe,
+                frequencies: frequencies.map(|table| table.frozen(py)).transpose()?,
+                texts: TextStore::new(path, memory / 8),
+                documents,
+                ranks,
+                text_of: filled(count, NONE),
+                profiles: Profiles::new(count, memory / 8 * 5),
+                neighbours: None,
+            })
         })
     }
 
     /// Set aside the texts of an Arrow array where *numbers* names a document (-1: none).
-    fn add(&mut self, py: Python<'_>, numbers: PyReadonlyArray1<'_, i64>, chunk: ArrowChunk) -> PyResult<()> {
-        chunk.check()?;
-        // SAFETY: the Python side passes the buffers of an Arrow array that it holds; Arrow
-        // memory is immutable.
-        let texts = unsafe { Texts::from_arrow(&chunk) }?;
+    fn add(&mut self, py: Python<'_>, numbers: PyReadonlyArray1<'_, i64>, texts: ArrowTexts) -> PyResult<()> {
         let numbers = numbers.as_slice()?;
-        if numbers.len() != texts.items.len() {
+        if numbers.len() != texts.len() {
             return Err(InvalidValue::new_err("one number for each text is needed"));
         }
+        let texts = caught(|| Texts::from_arrow(&texts))?;
         let (ranks, text_of, store) = (&self.ranks, &mut self.text_of, &mut self.texts);
-        py.detach(|| {
+        let added: std::io::Result<()> = interruptible(py, false, |_| {
+            let mut room = Vec::new();
             for (number, text) in numbers.iter().zip(&texts.items) {
                 if let Some(rank) = u32::try_from(*number).ok().and_then(|number| ranks.of(number)) {
-                    text_of[rank] = store.len() as u32;
-                    store.push(text_or_empty(text).bytes())?;
+                    let number = store.len() as u32;
+                    store.push(text_or_empty(text, &mut room).bytes())?;
+                    text_of[rank] = number;
                 }
             }
             Ok(())
-        })
-        .map_err(os_error)
+        })?;
+        added.map_err(os_error)
     }
 
     /// How many bytes of texts are set aside.
     #[getter]
-    fn text_bytes(&self) -> u64 {
-        self.texts.bytes()
+    fn text_bytes(&self) -> PyResult<u64> {
+        caught(|| Ok(self.texts.bytes()))
     }
 
     /// Plain, common and rare similarity, and shared and all features, of each pair.
@@ -178,14 +186,16 @@ impl Verifier {
         right: PyReadonlyArray1<'py, i64>,
         threads: Option<usize>,
     ) -> PyResult<Bound<'py, numpy::PyArray2<u32>>> {
-        let pairs = self.pairs(&left, &right)?;
-        let mut found = vec![[0u32; 6]; pairs.len()];
-        self.each(py, &pairs, &mut found, threads, |one, other, row| {
-            let m = measure(one, other);
-            *row = [m.plain, m.common, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
-        })?;
-        let count = found.len();
-        found.into_flattened().into_pyarray(py).reshape([count, 6])
+        caught(|| {
+            let pairs = self.pairs(&left, &right)?;
+            let mut found = zeros::<[u32; 6]>(pairs.len());
+            self.each(py, &pairs, &mut found, threads, |one, other, row| {
+                let m = measure(one, other);
+                *row = [m.plain, m.common, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
+            })?;
+            let count = found.len();
+            found.into_flattened().into_pyarray(py).reshape([count, 6])
+        })
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).
@@ -196,14 +206,16 @@ impl Verifier {
         plain: PyReadonlyArray1<'_, u16>,
         same: u16,
     ) -> PyResult<()> {
-        let pairs = self.pairs(&left, &right)?;
-        let plain = plain.as_slice()?;
-        if plain.len() != pairs.len() {
-            return Err(InvalidValue::new_err("one similarity for each pair is needed"));
-        }
-        let near: Vec<_> = pairs.into_iter().zip(plain.iter().copied()).collect();
-        self.neighbours = Some(Arc::new(Neighbours::new(self.documents, &near, same)));
-        Ok(())
+        caught(|| {
+            let pairs = self.pairs(&left, &right)?;
+            let plain = plain.as_slice()?;
+            if plain.len() != pairs.len() {
+                return Err(InvalidValue::new_err("one similarity for each pair is needed"));
+            }
+            let near: Vec<_> = gathered(pairs.into_iter().zip(plain.iter().copied()));
+            self.neighbours = Some(Arc::new(Neighbours::new(self.documents, &near, same)));
+            Ok(())
+        })
     }
 
     /// The reason of each pair's verdict, and its plain, common and rare similarity.
@@ -215,13 +227,15 @@ impl Verifier {
         rule: NativeRule,
         threads: Option<usize>,
     ) -> PyResult<Verdicts<'py>> {
-        let pairs = self.pairs(&left, &right)?;
-        let rule = Rule::from(rule);
-        let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
-        if let Some(neighbours) = self.neighbours.clone() {
-            self.ask(py, &neighbours, &pairs, &rule, threads, &mut found)?;
-        }
-        Ok(columns(py, &found))
+        caught(|| {
+            let pairs = self.pairs(&left, &right)?;
+            let rule = Rule::from(rule);
+            let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
+            if let Some(neighbours) = self.neighbours.clone() {
+                self.ask(py, &neighbours, &pairs, &rule, threads, &mut found)?;
+            }
+            Ok(columns(py, &found))
+        })
     }
 
     /// The same of pairs that are all there are of their documents: from *near* on two of them are
@@ -235,27 +249,31 @@ impl Verifier {
         bounds: (u16, u16),
         threads: Option<usize>,
     ) -> PyResult<Verdicts<'py>> {
-        let pairs = self.pairs(&left, &right)?;
-        let rule = Rule::from(rule);
-        let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
-        let plain = found.iter().map(|(_, measures)| measures.plain as u16);
-        let near: Vec<_> = pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= bounds.0).collect();
-        let neighbours = py.detach(|| Neighbours::new(self.documents, &near, bounds.1));
-        self.ask(py, &neighbours, &pairs, &rule, threads, &mut found)?;
-        Ok(columns(py, &found))
+        caught(|| {
+            let pairs = self.pairs(&left, &right)?;
+            let rule = Rule::from(rule);
+            let mut found = self.judge_alone(py, &pairs, &rule, threads)?;
+            let plain = found.iter().map(|(_, measures)| measures.plain as u16);
+            let near = collected(pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= bounds.0));
+            let neighbours = py.detach(|| Neighbours::new(self.documents, &near, bounds.1));
+            self.ask(py, &neighbours, &pairs, &rule, threads, &mut found)?;
+            Ok(columns(py, &found))
+        })
     }
 
     /// The text of a document, as it was set aside.
     fn text(&mut self, document: usize) -> PyResult<String> {
-        self.texts.finish().map_err(os_error)?;
-        match u32::try_from(document).ok().and_then(|document| self.text_number(document)) {
-            Some(number) => {
-                let mut text = Vec::new();
-                self.texts.read(number, &mut text).map_err(os_error)?;
-                Ok(String::from_utf8_lossy(&text).into_owned())
+        caught(|| {
+            self.texts.finish().map_err(os_error)?;
+            match u32::try_from(document).ok().and_then(|document| self.text_number(document)) {
+                Some(number) => {
+                    let mut text = Vec::new();
+                    self.texts.read(number, &mut text).map_err(os_error)?;
+                    Ok(String::from_utf8_lossy(&text).into_owned())
+                }
+                None => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
             }
-            None => Err(InvalidValue::new_err(format!("no text was set aside for document {document}"))),
-        }
+        })
     }
 }
 
@@ -277,7 +295,7 @@ impl Verifier {
         if let Some(number) = left.iter().chain(right).find(|number| self.text_number(**number as u32).is_none()) {
             return Err(InvalidValue::new_err(format!("no text was set aside for document {number}")));
         }
-        Ok(left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)).collect())
+        Ok(numbered(left, right))
     }
 
     /// The number of the text that was set aside for a document.
@@ -329,7 +347,7 @@ impl Verifier {
         rule: &Rule,
         threads: Option<usize>,
     ) -> PyResult<Vec<Verdict>> {
-        let mut found = vec![(Reason::TooDifferent, Measures::default()); pairs.len()];
+        let mut found = filled(pairs.len(), (Reason::TooDifferent, Measures::default()));
         self.each(py, pairs, &mut found, threads, |one, other, verdict| {
             let measures = measure(one, other);
             *verdict = (judge(one, other, &measures, rule), measures);
@@ -374,7 +392,7 @@ impl Verifier {
                 pairs.iter().zip(found).filter(|(_, verdict)| verdict.0.accepts()).map(open_of).collect()
             })
         });
-        let mut open: Vec<Open<'_>> = open.into_iter().flatten().collect();
+        let mut open: Vec<Open<'_>> = collected(open.into_iter().flatten());
         let mut at = 0;
         while at < open.len() {
             let end = at + self.round(open[at..].iter().map(Open::documents));
@@ -426,7 +444,7 @@ impl Verifier {
         let missing = self.profiles.missing(needed.filter_map(|number| self.ranks.of(number)));
         let recipe = &self.recipe.get().0;
         let (texts, text_of, frequencies) = (&self.texts, &self.text_of, self.frequencies.as_deref());
-        let mut made: Vec<Option<std::io::Result<Box<Profile>>>> = missing.iter().map(|_| None).collect();
+        let mut made: Vec<Option<std::io::Result<Box<Profile>>>> = gathered(missing.iter().map(|_| None));
         interruptible(py, missing.len() > FEW, |cancel| {
             parallel::drain(
                 missing.chunks(MADE).zip(made.chunks_mut(MADE)),
@@ -474,8 +492,8 @@ struct Profiles {
 impl Profiles {
     fn new(count: usize, limit: usize) -> Profiles {
         Profiles {
-            held: (0..count).map(|_| None).collect(),
-            used: vec![0; count],
+            held: gathered((0..count).map(|_| None)),
+            used: zeros(count),
             ranks: Vec::new(),
             now: 0,
             bytes: 0,
@@ -500,7 +518,7 @@ impl Profiles {
         let mut missing = Vec::new();
         for rank in needed {
             if self.want(rank) && self.held[rank].is_none() {
-                missing.push(rank as u32);
+                push(&mut missing, rank as u32);
             }
         }
         missing.sort_unstable();
@@ -511,9 +529,9 @@ impl Profiles {
     }
 
     fn insert(&mut self, rank: u32, profile: Box<Profile>) {
+        push(&mut self.ranks, rank);
         self.bytes += profile.bytes();
         self.held[rank as usize] = Some(profile);
-        self.ranks.push(rank);
     }
 
     fn forget(&mut self) {
@@ -545,8 +563,8 @@ impl Profiles {
 
 fn columns<'py>(py: Python<'py>, found: &[Verdict]) -> Verdicts<'py> {
     let column =
-        |pick: fn(&Measures) -> u64| -> Vec<u16> { found.iter().map(|(_, measures)| pick(measures) as u16).collect() };
-    let reasons: Vec<u8> = found.iter().map(|(reason, _)| *reason as u8).collect();
+        |pick: fn(&Measures) -> u64| -> Vec<u16> { gathered(found.iter().map(|(_, measures)| pick(measures) as u16)) };
+    let reasons: Vec<u8> = gathered(found.iter().map(|(reason, _)| *reason as u8));
     (
         reasons.into_pyarray(py),
         column(|m| m.plain).into_pyarray(py),

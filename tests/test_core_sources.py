@@ -1,0 +1,119 @@
+"""What every file of the core keeps to, read from its sources."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).parent.parent / "src"
+FILES = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*.rs"))
+
+pytestmark = pytest.mark.skipif(not FILES, reason="the sources of the core are not here")
+
+# Files that may hold unsafe code, and what for. All others forbid it.
+_INSTRUCTIONS = "instructions of one kind of processor, and places that an assertion proves"
+UNSAFE = {
+    "lib.rs": "what it forbids it forbids all",
+    "bindings.rs": "as above",
+    "bindings/arrow.rs": "the Arrow C data interface, and memory that others may write",
+    "bindings/index.rs": "maps a file, and hands a waiting call to another thread",
+    "bindings/interpreter.rs": "asks Python which interpreter this is",
+    "avx2.rs": _INSTRUCTIONS,
+    "avx512.rs": _INSTRUCTIONS,
+    "avx512/directory.rs": _INSTRUCTIONS,
+    "avx512/grams.rs": _INSTRUCTIONS,
+    "avx512/hash.rs": _INSTRUCTIONS,
+    "avx512/lookup.rs": _INSTRUCTIONS,
+    "avx512/md5.rs": _INSTRUCTIONS,
+    "avx512/normalize.rs": _INSTRUCTIONS,
+    "avx512/offsets.rs": _INSTRUCTIONS,
+    "avx512/tally.rs": _INSTRUCTIONS,
+    "avx512/votes.rs": _INSTRUCTIONS,
+    "distance.rs": _INSTRUCTIONS,
+    "distance_avx512.rs": _INSTRUCTIONS,
+    "keys.rs": _INSTRUCTIONS,
+    "simd.rs": _INSTRUCTIONS,
+    "column.rs": "numbers in a mapped file",
+    "cores.rs": "system calls",
+    "memory.rs": "the allocator, zeroed memory and large pages",
+    "sorting.rs": "room that is written before it is read",
+    "join.rs": "room that is written before it is read",
+}
+
+# What turns a panic into an error.
+GUARDS = {"caught", "interruptible", "watched"}
+# The collector calls these, and takes no error.
+COLLECTOR = ("__traverse__", "__clear__")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_unsafe_code_is_forbidden_where_none_is_needed(name: str) -> None:
+    text = (SOURCES / name).read_text(encoding="utf-8")
+    forbids = text.startswith("#![forbid(unsafe_code)]\n")
+    assert forbids != (name in UNSAFE), f"{name} must begin with #![forbid(unsafe_code)], or stand in UNSAFE"
+
+
+def test_only_files_that_are_there_may_hold_unsafe_code() -> None:
+    assert not set(UNSAFE) - set(FILES)
+
+
+def functions(text: str) -> dict[str, tuple[bool, str]]:
+    """The functions of a file of bindings: whether Python calls each, and its body."""
+    methods = [
+        range(block.start(), text.index("\n}\n", block.start()))
+        for block in re.finditer(r"#\[pymethods\]\nimpl", text)
+    ]
+    found = {}
+    for match in re.finditer(r"^( *)(?:pub(?:\([a-z]+\))? )?fn (\w+)", text, re.MULTILINE):
+        indent, name = match.groups()
+        end = text.find(f"\n{indent}}}\n", match.start())
+        before = text[: match.start()].rsplit("\n\n", 1)[-1]
+        called = "#[pyfunction]" in before or any(match.start() in block for block in methods)
+        found[f"{name} at {match.start()}"] = (called, text[match.start() : end])
+    return found
+
+
+def guarded() -> re.Pattern[str]:
+    """Calls of what turns a panic into an error, or of what calls that with the interpreter at hand."""
+    every = [found for path in SOURCES.glob("bindings/*.rs") for found in functions(path.read_text()).items()]
+    calls = {rf"\b{name}\(" for name in GUARDS}
+    while True:
+        call = re.compile("|".join(sorted(calls)))
+        helpers = {key.split()[0] for key, (called, body) in every if not called and call.search(body)}
+        more = {rf"\b{name}\(\s*py\b|\bself\.{name}\(" for name in helpers - GUARDS}
+        if more <= calls:
+            return call
+        calls |= more
+
+
+def works(body: str) -> bool:
+    """Whether a function does more than to hand over what it holds."""
+    inside = body[body.index("{", body.rindex(")", 0, body.index("{"))) :]
+    return re.search(r"\w+!?\(|\[", re.sub(r"\b(Ok|Some|clone|clone_ref)\(", "", inside)) is not None
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("bindings/")])
+def test_no_panic_passes_a_binding(name: str) -> None:
+    """PyO3 makes a panic a PanicException, which `except Exception` lets pass."""
+    call = guarded()
+    own = functions((SOURCES / name).read_text())
+    bare = [
+        key.split()[0]
+        for key, (called, body) in own.items()
+        if called and works(body) and not call.search(body) and not key.startswith(COLLECTOR)
+    ]
+    assert not bare, (
+        f"{', '.join(bare)} of {name} must do their work in `caught`, `interruptible` or `watched`"
+    )
+
+
+def test_bindings_are_found() -> None:
+    found = [
+        key
+        for name in FILES
+        for key, (called, _) in functions((SOURCES / name).read_text()).items()
+        if called
+    ]
+    assert len(found) > 60
