@@ -392,6 +392,7 @@ impl HammingIndex {
     }
 
     /// Of each segment its rows, and its tables as (bits of the key, radius).
+    #[allow(clippy::type_complexity)]
     fn segments(&self, py: Python<'_>) -> PyResult<Vec<(usize, Vec<(u32, u32)>)>> {
         caught(|| {
             let inner = self.read(py)?;
