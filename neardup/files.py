@@ -166,9 +166,8 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool]
             yield os.path.exists(name)
         return
     while True:
-        try:
-            handle = _opened(name)
-        except (FileNotFoundError, NotADirectoryError):
+        handle = _opened(name)
+        if handle is None:
             yield False
             return
         try:
@@ -190,12 +189,16 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool]
             os.close(handle)
 
 
-def _opened(name: str) -> int:
-    """A handle to lock: to write, as locks over the network need it, or at least to read."""
-    try:
-        return os.open(name, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
-    except PermissionError:
-        return os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+def _opened(name: str) -> int | None:
+    """A handle to lock: to write, as locks over the network need it, or at least to read; None of no file."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            return os.open(name, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise
+            return os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    return None
 
 
 def _stands(handle: int, name: str) -> bool:
