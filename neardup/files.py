@@ -29,6 +29,8 @@ _TEMPORARY: Final = re.compile(r"\.neardup-[0-9a-f]{16}\.tmp")
 # A name that must be free; no link of that name is followed.
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
+_NO_LOCKS: Final = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
 # What a write can meet that is no fault of the program: full, forbidden, failing or too large.
 _DISK: Final = {
     getattr(errno, name)
@@ -177,13 +179,17 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool]
                 if not wait:
                     raise _busy(name) from None
                 fcntl.flock(handle, fcntl.LOCK_EX)
+            except OSError as error:  # some network file systems have no locks
+                if error.errno not in _NO_LOCKS:
+                    raise
             # Who held it may have put another file in the place of the one that is locked here.
             if not _stands(handle, name):
                 continue
             try:
                 yield True
             finally:
-                fcntl.flock(handle, fcntl.LOCK_UN)  # a process forked meanwhile has the handle, too
+                with suppress(OSError):  # said, as a process forked meanwhile has the handle, too
+                    fcntl.flock(handle, fcntl.LOCK_UN)
             return
         finally:
             os.close(handle)
