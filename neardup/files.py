@@ -19,7 +19,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import Queue
-from threading import Thread
+from threading import Thread, local
 from typing import IO, Any, Final
 
 from neardup.errors import InvalidType, InvalidValue, LimitReached, NotWritten, shown
@@ -29,6 +29,7 @@ _TEMPORARY: Final = re.compile(r"\.neardup-[0-9a-f]{16}\.tmp")
 # A name that must be free; no link of that name is followed.
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
+_HELD: Final = local()  # `names`: the files that this thread has locked
 _NO_LOCKS: Final = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 # What a write can meet that is no fault of the program: full, forbidden, failing or too large.
@@ -158,9 +159,23 @@ def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool]
     """Hold the lock of those who change the file *path*; whether there is such a file.
 
     It holds among processes and threads, and ends with the process. Readers need no lock. With *wait*
-    False a lock that another one holds is an error.
+    False a lock that another one holds is an error; one that this thread holds always is.
     """
     name = check_path(path)
+    real = os.path.realpath(name)
+    held = vars(_HELD).setdefault("names", set())
+    if real in held:  # it would wait for itself
+        raise LimitReached(f"{name!r} is being changed here already; it is saved when that `edit` ends")
+    held.add(real)
+    try:
+        with _locked(name, wait) as there:
+            yield there
+    finally:
+        held.discard(real)
+
+
+@contextmanager
+def _locked(name: str, wait: bool) -> Iterator[bool]:
     try:
         import fcntl
     except ImportError:  # Windows
@@ -216,7 +231,7 @@ def _stands(handle: int, name: str) -> bool:
 
 
 def _busy(name: str) -> LimitReached:
-    return LimitReached(f"another process changes {name!r}; wait for it")
+    return LimitReached(f"another process or thread changes {name!r}; wait for it")
 
 
 @contextmanager

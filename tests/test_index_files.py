@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -225,13 +226,34 @@ def test_an_edit_that_fails_changes_nothing(tmp_path):
 def test_one_that_will_not_wait_is_told_who_is_busy(tmp_path):
     path = tmp_path / "index"
     index_of(1).save(path)
-    with nd.Index.edit(path) as index:
-        with pytest.raises(LimitReached, match="another process changes"), nd.Index.edit(path, wait=False):
+
+    def impatient() -> None:
+        with nd.Index.edit(path, wait=False):
             pass
+
+    with nd.Index.edit(path) as index, ThreadPoolExecutor(1) as pool:
+        with pytest.raises(LimitReached, match="another process or thread changes"):
+            pool.submit(impatient).result()
         index.add_one("id 2", 2)
     with nd.Index.edit(path, wait=False):
         pass
     assert names(nd.Index.load(path)) == ["id 1", "id 2"]
+
+
+def test_who_saves_inside_an_edit_does_not_wait_for_itself(tmp_path):
+    path = tmp_path / "index"
+    index_of(1).save(path)
+    with nd.Index.edit(path) as index:
+        index.add_one("id 2", 2)
+        for other in (index, index_of(9)):
+            with pytest.raises(LimitReached, match="saved when that `edit` ends"):
+                other.save(path)
+        with pytest.raises(LimitReached, match="being changed here already"), nd.Index.edit(path):
+            pass
+        index.save(tmp_path / "copy")
+    assert names(nd.Index.load(path)) == names(nd.Index.load(tmp_path / "copy")) == ["id 1", "id 2"]
+    index_of(3).save(path)
+    assert names(nd.Index.load(path)) == ["id 3"]
 
 
 HOLD = """
