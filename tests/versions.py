@@ -205,18 +205,43 @@ def check_sbom(wheel: Path) -> None:
         raise SystemExit(f"{wheel.name}: its SBOM does not hold the crates of Cargo.lock")
 
 
-def decided(name: str, python: str, install: list[str]) -> dict[str, Any]:
-    """What the jobs gave in a new environment."""
-    home, work = FOLDER / name, FOLDER / f"{name}.jobs"
-    subprocess.run([python, "-m", "venv", "--clear", home], check=True)
-    own = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-    subprocess.run([*pip, *install], check=True)
+def run(command: list[Any], **where: Any) -> None:
+    done = subprocess.run(command, **where)
+    if done.returncode:
+        raise SystemExit(f"versions: exit {done.returncode} of {' '.join(map(str, command))}")
+
+
+def installed(name: str, python: str, install: list[str]) -> bool:
+    """Whether a new environment of that name has it all; pip says why not."""
+    run([python, "-m", "venv", "--clear", FOLDER / name])
+    pip = [
+        own(name),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--only-binary",
+        ":all:",
+    ]
+    return subprocess.run([*pip, *install]).returncode == 0
+
+
+def own(name: str) -> Path:
+    return FOLDER / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def decided(name: str) -> dict[str, Any]:
+    """What the jobs give in the environment of that name."""
+    work = FOLDER / f"{name}.jobs"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
     alone = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    subprocess.run([own, __file__, "jobs"], cwd=work, env=alone, check=True)
+    run([own(name), __file__, "jobs"], cwd=work, env=alone)
     result: dict[str, Any] = json.loads((work / "decided.json").read_text("utf-8"))
+    print(
+        f"versions: {name}: {len(result['jobs'])} jobs on Python {result['python']} with {result['packages']}"
+    )
     return result
 
 
@@ -229,30 +254,34 @@ def main() -> None:
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     # The build tool stands beside the interpreter, which is on the path only where the environment is active.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run([*build, "--wheel-dir", FOLDER, ROOT], env={**os.environ, "PATH": path}, check=True)
+    run([*build, "--wheel-dir", FOLDER, ROOT], env={**os.environ, "PATH": path})
     (wheel,) = FOLDER.glob("*.whl")
     check_sbom(wheel)
     (FOLDER / "lowest.txt").write_text("\n".join(floors) + "\n", "utf-8")
     all_extras = f"{wheel}[{','.join(extras)}]"
-    results = {}
-    if lowest in found:
-        install = [all_extras, "--constraint", str(FOLDER / "lowest.txt")]
-        results["lowest"] = decided("lowest", found[lowest], install)
-    else:
+    one = None
+    if lowest not in found:
         print(f"versions: no Python {lowest[0]}.{lowest[1]} here: the lowest versions were not tried")
-    newest = max(found)
-    results["newest"] = decided("newest", found[newest], [all_extras, *FRAMES])
-    for name, result in results.items():
-        python, packages, jobs = result["python"], result["packages"], len(result["jobs"])
-        print(f"versions: {name}: {jobs} jobs on Python {python} with {packages}")
-    if len(results) == 2:
-        one, other = (result["jobs"] for result in results.values())
-        differ = [job for job in one if one[job] != other[job]]
-        for job in differ:
-            print(f"versions: {job} differs:\n  lowest {one[job]}\n  newest {other[job]}", file=sys.stderr)
-        if differ:
-            raise SystemExit(1)
-        print("versions: both decide the same")
+    elif installed("lowest", found[lowest], [all_extras, "--constraint", str(FOLDER / "lowest.txt")]):
+        one = decided("lowest")["jobs"]
+    else:
+        raise SystemExit("versions: the lowest declared versions cannot be installed together")
+    for version in sorted(found, reverse=True):
+        if installed("newest", found[version], [all_extras, *FRAMES]):
+            break
+        # A Python that is younger than the wheels of a package is no fault of ours.
+        print(f"versions: Python {version[0]}.{version[1]} is left out: pip found no wheels for it")
+    else:
+        raise SystemExit("versions: the newest versions cannot be installed")
+    other = decided("newest")["jobs"]
+    if one is None:
+        return
+    differ = [job for job in one if one[job] != other[job]]
+    for job in differ:
+        print(f"versions: {job} differs:\n  lowest {one[job]}\n  newest {other[job]}", file=sys.stderr)
+    if differ:
+        raise SystemExit(1)
+    print("versions: both decide the same")
 
 
 def report() -> None:
