@@ -5,7 +5,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 RUST   := $(wildcard src/*.rs src/*/*.rs) Cargo.toml Cargo.lock
 
-.PHONY: demo test check versions bench format lint types system clean
+# Executions of each fuzz target, and which targets (all if none).
+RUNS    ?= 100000
+TARGETS ?=
+
+.PHONY: demo test check versions fuzz bench format lint types system clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -19,6 +23,10 @@ check: lint types test versions
 # The main jobs on the lowest declared version of everything, and on the newest.
 versions: $(VENV)/.built
 	$(BIN)/python tests/versions.py
+
+# Damaged inputs for everything that reads foreign bytes; the tests have a short form of it.
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz $(TARGETS) --runs $(RUNS)
 
 lint: $(VENV)/.dev
 	cargo fmt --check
