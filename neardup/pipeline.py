@@ -835,7 +835,9 @@ class Flow:
             with self._verifying(found) as advance:
                 verdicts = Judgements(found, self._picture_judge(found), advance)
                 self._judge(verdicts, _rounds(len(found.left)), verdicts.judge_pairs)
-                return self._stars(same, found, verdicts, documents)
+                judged = self._stars(same, found, verdicts, documents)
+                advance(len(found.left), len(found.left))
+                return judged
         # Whoever the join met has a pair: a text that has none is near to nothing, and is never asked for.
         needed = _either(len(same.document), found.left, found.right)
         with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.work) as folder:
@@ -859,7 +861,9 @@ class Flow:
                 else:
                     self._judge(verdicts, _rounds(len(found.left)), verifier.judge)
                 _give_back()
-                return self._stars(same, found, verdicts, documents)
+                judged = self._stars(same, found, verdicts, documents)
+                advance(len(found.left), len(found.left))
+                return judged
 
     def _verifying(self, found: Candidates) -> AbstractContextManager[Advance]:
         return stage("verify", total=len(found.left), unit="pairs", what="pair", quiet=self.quiet)
@@ -890,7 +894,7 @@ class Flow:
         wanted[same.document[needed]] = needed
         at = 0
         for source in sources:
-            with stage("read again", total=source.size, quiet=self.quiet) as advance:
+            with stage("read again", total=source.size, what=self._noun, quiet=self.quiet) as advance:
                 for batch in source:
                     numbers = wanted[at : at + len(batch)]
                     if (numbers >= 0).any():

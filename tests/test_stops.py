@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from pathlib import Path
@@ -100,7 +101,7 @@ def test_a_stopped_run_stops_again_below_what_it_met(tmp_path: Path) -> None:
     assert not [line for line in again.err.splitlines() if line.startswith(STAGES)]
 
 
-@pytest.mark.parametrize("part", ["annotations", "evidence", "fitted", "stopped"])
+@pytest.mark.parametrize("part", ["input-0", "annotations", "evidence", "fitted", "stopped"])
 def test_damaged_parts_of_a_stopped_run_are_not_trusted(tmp_path: Path, part: str) -> None:
     command = ["dedupe", write_jsonl(tmp_path / "a.jsonl", copies()), "-o", tmp_path / "out", "--quiet"]
     assert neardup(*command).code == 6
@@ -121,6 +122,21 @@ def test_an_input_that_changed_after_a_stop_is_looked_at_again(tmp_path: Path) -
     ended = neardup(*command, "--no-guards")
     assert json.loads(ended.out)["documents"] == len(copies()) + len(collection(10))
     assert "read:" in ended.err
+
+
+def test_an_input_that_changed_behind_its_time_after_a_stop_is_refused(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", copies())
+    command = ["dedupe", path, "-o", tmp_path / "out", "--quiet"]
+    assert neardup(*command).code == 6
+    status = path.stat()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"more word", b"last word"))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert (path.stat().st_size, path.read_bytes() == data) == (status.st_size, False)
+    done = neardup(*command, "--no-guards")
+    assert done.code == 4
+    assert "changed while it was read" in done.err
+    assert not (tmp_path / "out/manifest.json").exists()
 
 
 @pytest.mark.parametrize(
