@@ -152,6 +152,23 @@ def join(
 ) -> tuple[_Rows, _Rows, _Distances]:
     """Sorted pairs (left, right, distance) within the radius; *tell* hears the share that is done."""
 
+def join_nearest(
+    words: _Words,
+    valid: _Valid,
+    most: int,
+    within: npt.NDArray[np.int32] | None,
+    across: npt.NDArray[np.int32] | None,
+    fixed: _Valid,
+    bits: int,
+    radius: int,
+    recall: float,
+    threads: int | None,
+    plan: str | None,
+    memory: int | None,
+    tell: Callable[[float], None] | None,
+) -> tuple[tuple[_Rows, _Rows, _Distances], _Rows]:
+    """The pairs of `join` among the *most* nearest of either side, and the rows of those that were cut."""
+
 def join_plan(
     words: _Words,
     valid: _Valid,
@@ -270,15 +287,6 @@ def check_index(data: bytes) -> None:
 
 def index_stamp(path: str) -> bytes | None:
     """16 bytes that two index files share if they are the same; None if it is no index file."""
-
-def nearest_pairs(
-    rows: int,
-    left: npt.NDArray[np.uint32],
-    right: npt.NDArray[np.uint32],
-    distance: npt.NDArray[np.uint16],
-    most: int,
-) -> npt.NDArray[np.bool_]:
-    """Which pairs, sorted by left and right, are among the *most* nearest of either side."""
 
 _Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 

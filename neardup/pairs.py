@@ -96,6 +96,46 @@ def join(
     return Pairs(*_native.join(*arrays(left), *right, left.bits, radius, recall, threads, plan, memory, tell))
 
 
+def join_nearest(
+    prints: Prints,
+    radius: int,
+    most: int,
+    *,
+    within: npt.NDArray[np.int32] | None = None,
+    across: npt.NDArray[np.int32] | None = None,
+    fixed: npt.NDArray[np.bool_] | None = None,
+    recall: float = 1.0,
+    threads: int | None = None,
+    plan: str | None = None,
+    memory: int | None = None,
+    tell: Callable[[float], None] | None = None,
+) -> tuple[Pairs, npt.NDArray[np.uint32]]:
+    """The pairs of `join` that are among the *most* nearest of one of their two, and the rows of the others.
+
+    Of equally near rows the lower numbers come first. Only rows with the same number in *within*, with
+    different ones in *across*, and of which at least one is not *fixed*, are compared. Rows that are all
+    alike take a list of at most *most* for each row, never the memory of all pairs within the radius.
+
+    >>> import numpy as np
+    >>> pairs, crowded = join_nearest(np.array([0, 1, 3, 7], dtype=np.uint64), radius=3, most=1)
+    >>> list(pairs), crowded.tolist()
+    ([(0, 1, 1), (1, 2, 1), (2, 3, 1)], [0, 1, 2, 3])
+    """
+    left = as_prints(prints)
+    radius, recall = check_radius(radius, left.bits), check_share("recall", recall)
+    most, threads = whole("most", most, 1, MAX_ROWS), check_threads(threads)
+    memory = None if memory is None else min(whole("memory", memory, 1), 1 << 62)
+    check_plan(plan, recall)
+    # Copied: the core reads them without the interpreter's lock.
+    same = None if within is None else np.array(within, dtype=np.int32)
+    different = None if across is None else np.array(across, dtype=np.int32)
+    flags = None if fixed is None else np.array(fixed, dtype=bool)
+    found, crowded = _native.join_nearest(
+        *arrays(left), most, same, different, flags, left.bits, radius, recall, threads, plan, memory, tell
+    )
+    return Pairs(*found), crowded
+
+
 def join_batches(
     prints: Prints,
     radius: int,

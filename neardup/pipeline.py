@@ -38,7 +38,7 @@ from neardup.fingerprints import Fingerprints
 from neardup.guards import OFF, SAME_FROM, Loss, Met, Trip, trips
 from neardup.guards import Limits as Guards
 from neardup.keep import Keep, keep_order, parse_keep, undated
-from neardup.pairs import join, join_batches
+from neardup.pairs import join_batches, join_nearest
 from neardup.planner import plan
 from neardup.progress import Advance, by_share, stage
 from neardup.radius import radius_for, recall_at
@@ -798,21 +798,26 @@ class Flow:
         if done is None:
             with stage("join", total=len(some), unit="texts", what=DISTINCT[0], quiet=self.quiet) as advance:
                 tell = by_share(advance, len(some))
-                pairs = join(some, radius, recall=recall, threads=self.threads, memory=self.memory, tell=tell)
+                pairs, cut = join_nearest(
+                    some,
+                    radius,
+                    NEIGHBOURS,
+                    within=same.field if same.within else None,
+                    across=same.field if same.across else None,
+                    fixed=same.fixed if same.fixed.any() else None,
+                    recall=recall,
+                    threads=self.threads,
+                    memory=self.memory,
+                    tell=tell,
+                )
                 tell(1.0)
-            wanted_pairs = same.comparable(pairs.left, pairs.right)
-            one, other, apart = pairs.left, pairs.right, pairs.distance
-            if not wanted_pairs.all():
-                one, other, apart = one[wanted_pairs], other[wanted_pairs], apart[wanted_pairs]
-            near = _native.nearest_pairs(len(some), one, other, apart, NEIGHBOURS)
             done = pa.table(
                 {
-                    "left": pa.array(one[near].astype(np.int64)),
-                    "right": pa.array(other[near].astype(np.int64)),
-                    "distance": pa.array(apart[near].astype(np.int32)),
+                    "left": pa.array(pairs.left.astype(np.int64)),
+                    "right": pa.array(pairs.right.astype(np.int64)),
+                    "distance": pa.array(pairs.distance.astype(np.int32)),
                 }
             )
-            cut = _either(len(some), one[~near], other[~near])
             done = done.replace_schema_metadata({b"crowded": json.dumps(cut.tolist()).encode()})
             if self._due(complete=True):
                 self._save("candidates", done)

@@ -18,7 +18,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::distance::{Planes, distance, pairs_between};
 use crate::join::{Job, Stop, self_join};
-use crate::memory::room_for;
+use crate::memory::{append, copied, filled, gathered, push, room_for, zeros};
 use crate::parallel::each;
 use crate::plan::{Force, Method, Sample, Task, plan};
 use crate::resolve::{Values, numbered};
@@ -82,7 +82,7 @@ impl Stars {
 
 /// The rows by the group of each; those of a group stay in their order.
 fn counted_by(rows: &[u32], group_of: impl Fn(u32) -> usize, groups: usize) -> Vec<u32> {
-    let mut places = vec![0u32; groups];
+    let mut places: Vec<u32> = zeros(groups);
     for &row in rows {
         places[group_of(row)] += 1;
     }
@@ -90,7 +90,7 @@ fn counted_by(rows: &[u32], group_of: impl Fn(u32) -> usize, groups: usize) -> V
     for place in &mut places {
         start += std::mem::replace(place, start);
     }
-    let mut sorted = vec![0; rows.len()];
+    let mut sorted = zeros(rows.len());
     for &row in rows {
         let place = &mut places[group_of(row)];
         sorted[*place as usize] = row;
@@ -115,16 +115,8 @@ pub fn stars<const W: usize>(
     let sample = Sample::new(rows.as_flattened(), W, bits);
     let task = Task { rows: count, other: None, words: W, radius: job.radius, recall: 1.0, threads: job.threads };
     let plan = plan(&sample, &task, force);
-    let bounded = Job {
-        radius: job.radius,
-        threads: job.threads,
-        cancel: job.cancel,
-        budget: job.budget.min(count.saturating_mul(16).saturating_add(1 << 20)),
-        scratch: job.scratch,
-        share: job.share,
-        aside: job.aside,
-        held: AtomicUsize::new(0),
-    };
+    let budget = job.budget.min(count.saturating_mul(16).saturating_add(1 << 20));
+    let bounded = Job { budget, held: AtomicUsize::new(0), ..*job };
     // A quadratic plan is only worth its while when the walk itself would be as dear.
     let dear = plan.method == Method::Brute && count > 50_000;
     let found = if dear { Err(Stop::TooMany) } else { self_join(rows, &plan, &bounded) };
@@ -142,7 +134,7 @@ pub fn stars<const W: usize>(
 /// Ranks: the place of each row in the order.
 fn ranks(count: usize, order: Option<&[u32]>) -> Option<Vec<u32>> {
     order.map(|order| {
-        let mut rank = vec![0; count];
+        let mut rank = zeros(count);
         for (place, &row) in order.iter().enumerate() {
             rank[row as usize] = place as u32;
         }
@@ -164,25 +156,24 @@ fn follow<const W: usize>(
     let rank_of = |row: u32| rank.as_ref().map_or(row, |rank| rank[row as usize]);
     let count = values.values.len();
     // The row of each value that comes first, and the values in that order.
-    let firsts: Vec<u32> = (0..count as u32)
-        .map(|value| held.of(value).iter().copied().min_by_key(|&row| rank_of(row)).unwrap_or(0))
-        .collect();
-    let mut walk: Vec<u32> = (0..count as u32).collect();
+    let first_of = |value| held.of(value).iter().copied().min_by_key(|&row| rank_of(row)).unwrap_or(0);
+    let firsts: Vec<u32> = gathered((0..count as u32).map(first_of));
+    let mut walk: Vec<u32> = gathered(0..count as u32);
     walk.sort_unstable_by_key(|&value| rank_of(firsts[value as usize]));
-    let mut place = vec![0u32; count];
+    let mut place: Vec<u32> = zeros(count);
     for (at, &value) in walk.iter().enumerate() {
         place[value as usize] = at as u32;
     }
     // Neighbours that come later, by place.
-    let mut starts = vec![0usize; count + 1];
+    let mut starts: Vec<usize> = zeros(count + 1);
     for [a, b, _] in pairs {
         starts[place[*a as usize].min(place[*b as usize]) as usize + 1] += 1;
     }
     for at in 0..count {
         starts[at + 1] += starts[at];
     }
-    let mut ends = starts.clone();
-    let mut neighbours = vec![[0u32; 2]; pairs.len()];
+    let mut ends = copied(&starts);
+    let mut neighbours: Vec<[u32; 2]> = zeros(pairs.len());
     for [a, b, distance] in pairs {
         let (a, b) = (place[*a as usize], place[*b as usize]);
         let end = &mut ends[a.min(b) as usize];
@@ -190,8 +181,8 @@ fn follow<const W: usize>(
         *end += 1;
     }
     const FREE: u32 = u32::MAX;
-    let mut center = vec![FREE; count];
-    let mut far = vec![0u32; count];
+    let mut center = filled(count, FREE);
+    let mut far: Vec<u32> = zeros(count);
     for at in 0..count {
         if center[at] != FREE {
             continue;
@@ -230,13 +221,13 @@ fn divide<const W: usize>(
         let row = order.map_or(place as u32, |order| order[place]);
         let value = values.number(&rows[row as usize]);
         if value as usize == firsts.len() {
-            firsts.push(row);
+            push(&mut firsts, row);
         }
         result.center[row as usize] = value;
     }
-    let mut center: Vec<u32> = (0..values.values.len() as u32).collect();
-    let mut far = vec![0u32; values.values.len()];
-    let all: Vec<u32> = (0..values.values.len() as u32).collect();
+    let mut center: Vec<u32> = gathered(0..values.values.len() as u32);
+    let mut far = zeros(values.values.len());
+    let all: Vec<u32> = copied(&center);
     let mut walk = Walk { values: &values.values, bits, job, center: &mut center, far: &mut far };
     walk.group(all)?;
     for (own, distance) in result.center.iter_mut().zip(&mut result.distance) {
@@ -267,16 +258,16 @@ impl<const W: usize> Walk<'_, W> {
             return Err(Stop::Cancelled);
         }
         let (first, second) = members.split_at(members.len() / 2);
-        let mut centers = self.group(first.to_vec())?;
+        let mut centers = self.group(copied(first))?;
         let left = self.take(&centers, second)?;
-        centers.extend(self.group(left)?);
+        append(&mut centers, &self.group(left)?);
         Ok(centers)
     }
 
     fn plain(&mut self, mut members: Vec<u32>) -> Vec<u32> {
         let mut centers = Vec::new();
         while let Some(&center) = members.first() {
-            centers.push(center);
+            push(&mut centers, center);
             let value = self.values[center as usize];
             members.retain(|&member| {
                 let far = distance(&value, &self.values[member as usize]);
@@ -293,15 +284,15 @@ impl<const W: usize> Walk<'_, W> {
     /// Give each member within the radius of a centre to the first such centre; the others.
     fn take(&mut self, centers: &[u32], members: &[u32]) -> Result<Vec<u32>, Stop> {
         let first = first_within(
-            &centers.iter().map(|&value| self.values[value as usize]).collect::<Vec<_>>(),
-            &members.iter().map(|&value| self.values[value as usize]).collect::<Vec<_>>(),
+            &gathered(centers.iter().map(|&value| self.values[value as usize])),
+            &gathered(members.iter().map(|&value| self.values[value as usize])),
             self.bits,
             self.job,
         )?;
         let mut left = Vec::new();
         for (&member, &center) in members.iter().zip(&first) {
             if center == u32::MAX {
-                left.push(member);
+                push(&mut left, member);
             } else {
                 let center = centers[center as usize];
                 self.center[member as usize] = center;
@@ -321,8 +312,9 @@ fn first_within<const W: usize>(
     bits: &[u64],
     job: &Job<'_>,
 ) -> Result<Vec<u32>, Stop> {
-    let mut first = vec![u32::MAX; items.len()];
-    let both: Vec<u64> = centers.iter().chain(items).flatten().copied().collect();
+    let mut first = filled(items.len(), u32::MAX);
+    let mut both: Vec<u64> = room_for((centers.len() + items.len()) * W);
+    both.extend(centers.iter().chain(items).flatten());
     let sample = Sample::new(&both, W, bits);
     let task = Task {
         rows: centers.len(),
@@ -339,16 +331,7 @@ fn first_within<const W: usize>(
         return Ok(first);
     }
     let budget = centers.len().saturating_add(items.len()).saturating_mul(32).saturating_add(1 << 20);
-    let bounded = Job {
-        radius: job.radius,
-        threads: job.threads,
-        cancel: job.cancel,
-        budget,
-        scratch: job.scratch,
-        share: job.share,
-        aside: job.aside,
-        held: AtomicUsize::new(0),
-    };
+    let bounded = Job { budget, held: AtomicUsize::new(0), ..*job };
     match crate::join::cross_join(centers, items, &plan, &bounded) {
         Ok(pairs) => {
             let mut numbers = Values::<W>::with_room(centers.len());
@@ -379,7 +362,7 @@ fn brute_first<const W: usize>(
     first: &mut [u32],
 ) -> Result<(), Stop> {
     const ITEMS: usize = 2048;
-    let planes: Vec<Vec<u64>> = (0..W).map(|word| centers.iter().map(|center| center[word]).collect()).collect();
+    let planes: Vec<Vec<u64>> = (0..W).map(|word| gathered(centers.iter().map(|center| center[word]))).collect();
     let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
     let size = items.len().div_ceil(job.threads).max(1);
     let inputs: Vec<_> = items.chunks(size).zip(first.chunks_mut(size)).collect();

@@ -11,6 +11,7 @@
 
 use std::ops::Range;
 
+use crate::memory::push;
 use crate::simd::{Level, level};
 
 /// Words of fingerprints, one slice for each word.
@@ -98,7 +99,7 @@ fn pairs_within_plain<const W: usize>(
         let one = row(planes, i);
         for j in i + 1..range.end {
             if distance(&one, &row(planes, j)) <= radius {
-                hits.push([i as u32, j as u32]);
+                push(hits, [i as u32, j as u32]);
             }
         }
     }
@@ -117,7 +118,7 @@ fn pairs_between_plain<const W: usize>(
         let one = row(left, i);
         for j in columns.clone() {
             if distance(&one, &row(right, j)) <= radius {
-                hits.push([i as u32, j as u32]);
+                push(hits, [i as u32, j as u32]);
             }
         }
     }

@@ -8,6 +8,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use crate::distance::Planes;
+use crate::memory::{more_room, push};
 
 /// Pairs `i < j` of the range within the radius; `range.end` must lie in every plane.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
@@ -233,7 +234,7 @@ fn emit_turned<const W: usize>(
         let lane = near.trailing_zeros() as usize;
         let (one, two) = (i + lane, j + (lane + turn) % 8);
         if two < end {
-            hits.push([one.min(two) as u32, one.max(two) as u32]);
+            push(hits, [one.min(two) as u32, one.max(two) as u32]);
         }
         near &= near - 1;
     }
@@ -304,7 +305,7 @@ fn narrow<const W: usize, const V: usize>(
             // SAFETY: so many were written.
             unsafe { hits.set_len(count) };
             // A vector is written whole, however few of its lanes are hits.
-            hits.reserve(ROOM * columns.len() + 8);
+            more_room(hits, ROOM * columns.len() + 8);
         }
         let query = query(left, i);
         let own = _mm512_set1_epi64(i as i64);
@@ -428,7 +429,7 @@ fn lanes(count: usize) -> __mmask8 {
 fn emit(near: __mmask8, i: usize, j: usize, hits: &mut Vec<[u32; 2]>) {
     let mut left = near;
     while left != 0 {
-        hits.push([i as u32, (j + left.trailing_zeros() as usize) as u32]);
+        push(hits, [i as u32, (j + left.trailing_zeros() as usize) as u32]);
         left &= left - 1;
     }
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::distance::{Planes, distance, pairs_between, pairs_within, row};
 use crate::keys::{BATCH, Key};
-use crate::memory::{in_large_pages, room_for};
+use crate::memory::{append, copied, gathered, more_room, push, room_for, zeros};
 use crate::parallel::{Cancel, map, share};
 use crate::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
 
@@ -81,12 +81,14 @@ const MAX_PARTS: usize = 2048;
 /// Fewer parts are cheap to move, and tables of their own are more work to share among threads.
 const MANY_PARTS: usize = 16;
 /// Larger buckets are joined anew on their other bits.
-const GIANT: usize = 16384;
+pub const GIANT: usize = 16384;
 /// Buckets of rows that were not made distinct before are made so from this size on, if it is far
 /// above the mean, or large: equal rows may be the cause.
 const CROWD: usize = 64;
 const LARGE: usize = 512;
 const LINE: usize = 8;
+/// Hits that are turned to pairs at a time, before anyone asks whether there are too many.
+const EMIT: usize = 4096;
 
 /// What is known of equal rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,9 +102,9 @@ enum Equal {
 }
 
 /// The bits that two rows must have in common for a table to compare them.
-type Table<const W: usize> = [u64; W];
+pub type Table<const W: usize> = [u64; W];
 
-fn tables_of<const W: usize>(plan: &Plan) -> Vec<Table<W>> {
+pub fn tables_of<const W: usize>(plan: &Plan) -> Vec<Table<W>> {
     plan.masks
         .iter()
         .map(|words| {
@@ -171,7 +173,7 @@ fn nearly_distinct<const W: usize>(rows: &[[u64; W]]) -> bool {
     places.sort_unstable();
     places.dedup();
     let count = places.len();
-    let mut sample: Vec<[u64; W]> = places.into_iter().map(|place| rows[place]).collect();
+    let mut sample: Vec<[u64; W]> = gathered(places.into_iter().map(|place| rows[place]));
     sample.sort_unstable();
     let pairs = sample.chunk_by(|one, two| one == two).map(|run| run.len() * (run.len() - 1)).sum::<usize>();
     (pairs * rows.len()) as u128 * 10 < (count * count) as u128
@@ -218,12 +220,12 @@ fn cross_unique<const W: usize>(
             if let Some(stop) = worker.stop {
                 return Err(stop);
             }
-            pairs.extend_from_slice(&worker.pairs);
+            append(&mut pairs, &worker.pairs);
             for (number, [left, right]) in worker.giant_pairs {
                 let plan = plan_rest(&left, Some(&right), &tables[number], job);
                 for pair in cross_unique(&left, &right, &plan, job)? {
                     if first_sight(&pair[0], &pair[1], &tables[..number]) {
-                        pairs.push(pair);
+                        push(&mut pairs, pair);
                     }
                 }
             }
@@ -234,23 +236,26 @@ fn cross_unique<const W: usize>(
 
 /// Distinct rows in order, and those that were there more than once.
 pub fn collapse_by_sorting<const W: usize>(rows: &[[u64; W]]) -> (Vec<[u64; W]>, Vec<[u64; W]>) {
-    let mut unique = rows.to_vec();
+    let mut unique = copied(rows);
     unique.sort_unstable();
-    let repeated = unique.chunk_by(|one, two| one == two).filter(|run| run.len() > 1).map(|run| run[0]).collect();
+    let mut repeated = Vec::new();
+    for run in unique.chunk_by(|one, two| one == two).filter(|run| run.len() > 1) {
+        push(&mut repeated, run[0]);
+    }
     unique.dedup();
     (unique, repeated)
 }
 
 fn planes_of<const W: usize>(rows: &[[u64; W]]) -> Vec<Vec<u64>> {
-    (0..W).map(|word| rows.iter().map(|row| row[word]).collect()).collect()
+    (0..W).map(|word| gathered(rows.iter().map(|row| row[word]))).collect()
 }
 
-fn views<const W: usize>(planes: &[Vec<u64>]) -> Planes<'_, W> {
+pub fn views<const W: usize>(planes: &[Vec<u64>]) -> Planes<'_, W> {
     std::array::from_fn(|word| &planes[word][..])
 }
 
-const ROWS: usize = 512;
-const COLUMNS: usize = 2048;
+pub const ROWS: usize = 512;
+pub const COLUMNS: usize = 2048;
 
 fn brute_self<const W: usize>(unique: &[[u64; W]], job: &Job<'_>) -> Result<Vec<[[u64; W]; 2]>, Stop> {
     let planes = planes_of(unique);
@@ -304,13 +309,14 @@ fn brute<const W: usize>(
         }
         let Worker { hits, pairs, stop, .. } = worker;
         let mut keep = |hits: &mut Vec<[u32; 2]>, left: &[[u64; W]], right: &[[u64; W]]| {
-            for [i, j] in hits.drain(..) {
-                pairs.push([left[i as usize], right[j as usize]]);
+            for some in hits.chunks(EMIT) {
+                job.held.fetch_add(some.len(), Ordering::Relaxed);
+                job.check()?;
+                more_room(pairs, some.len());
+                pairs.extend(some.iter().map(|&[i, j]| [left[i as usize], right[j as usize]]));
             }
-            job.held.fetch_add(pairs.len(), Ordering::Relaxed);
-            let result = job.check();
-            job.held.fetch_sub(pairs.len(), Ordering::Relaxed);
-            result
+            hits.clear();
+            job.check()
         };
         *stop = work(task, hits, &mut keep).err();
     });
@@ -319,11 +325,18 @@ fn brute<const W: usize>(
         if let Some(stop) = worker.stop {
             return Err(stop);
         }
-        pairs.extend_from_slice(&worker.pairs);
+        take_over(&mut pairs, worker.pairs);
     }
-    job.held.fetch_add(pairs.len(), Ordering::Relaxed);
-    job.check()?;
     Ok(pairs)
+}
+
+/// Put `more` at the end of `pairs`; the first come as they are.
+fn take_over<T: Copy>(pairs: &mut Vec<T>, more: Vec<T>) {
+    if pairs.is_empty() {
+        *pairs = more;
+    } else {
+        append(pairs, &more);
+    }
 }
 
 /// Tables whose rows are moved together, to `parts` parts by bits that the keys of all have.
@@ -411,8 +424,7 @@ impl<const W: usize> Scratch<W> {
         let words = rows * W + LINE;
         if self.words.len() < words {
             self.words = Vec::new(); // given back before more is asked for
-            self.words = vec![0; words];
-            in_large_pages(&mut self.words);
+            self.words = zeros(words);
         }
     }
 
@@ -486,7 +498,7 @@ fn scatter<const W: usize>(
     // Write-combining: a part's rows wait in a line of their own until it is full, so that memory
     // is written a line at a time and never read for it. A row waits at its place in the target,
     // modulo the line.
-    let mut lines = vec![[0u64; W]; family.parts * LINE];
+    let mut lines: Vec<[u64; W]> = zeros(family.parts * LINE);
     for rows in chunk.chunks(BATCH) {
         family.split.extract(rows, &mut keys);
         for (row, key) in rows.iter().zip(&keys) {
@@ -699,12 +711,8 @@ fn gather<const W: usize>(
     if let Some(stop) = worker.stop {
         return Err(stop);
     }
-    if found.pairs.is_empty() {
-        found.pairs = worker.pairs;
-    } else {
-        found.pairs.extend_from_slice(&worker.pairs);
-    }
-    found.repeated.extend_from_slice(&worker.repeated);
+    take_over(&mut found.pairs, worker.pairs);
+    append(&mut found.repeated, &worker.repeated);
     if !worker.uniques.is_empty() {
         uniques.push(worker.uniques);
     }
@@ -712,16 +720,23 @@ fn gather<const W: usize>(
         job.check()?;
         let plan = plan_rest(&rows, None, &tables[number], job);
         let inner = self_join(&rows, &plan, job)?;
-        found.pairs.extend(inner.pairs.into_iter().filter(|[one, two]| first_sight(one, two, &tables[..number])));
+        for pair in inner.pairs.into_iter().filter(|[one, two]| first_sight(one, two, &tables[..number])) {
+            push(&mut found.pairs, pair);
+        }
         if number == 0 {
-            found.repeated.extend_from_slice(&inner.repeated);
+            append(&mut found.repeated, &inner.repeated);
         }
     }
     Ok(())
 }
 
 /// A plan for rows that all agree in the bits of `mask`.
-fn plan_rest<const W: usize>(rows: &[[u64; W]], other: Option<&[[u64; W]]>, mask: &[u64; W], job: &Job<'_>) -> Plan {
+pub fn plan_rest<const W: usize>(
+    rows: &[[u64; W]],
+    other: Option<&[[u64; W]]>,
+    mask: &[u64; W],
+    job: &Job<'_>,
+) -> Plan {
     let free: Vec<u64> = mask.iter().map(|word| !word).collect();
     let sample = Sample::new(rows.as_flattened(), W, &free);
     let task = Task {
@@ -737,7 +752,7 @@ fn plan_rest<const W: usize>(rows: &[[u64; W]], other: Option<&[[u64; W]]>, mask
 
 /// Whether none of the earlier tables sees the pair.
 #[inline(always)]
-fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Table<W>]) -> bool {
+pub fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Table<W>]) -> bool {
     let difference: [u64; W] = std::array::from_fn(|word| one[word] ^ two[word]);
     earlier.iter().all(|table| {
         let mut common = 0;
@@ -762,6 +777,7 @@ impl<const W: usize> Buckets<W> {
         self.total = pieces.iter().map(|piece| piece.len()).sum();
         let buckets = 1usize << key.width;
         self.bounds.clear();
+        more_room(&mut self.bounds, buckets + 1);
         self.bounds.resize(buckets + 1, 0);
         self.keys.clear();
         if self.keys.capacity() < self.total {
@@ -783,8 +799,7 @@ impl<const W: usize> Buckets<W> {
         }
         if self.planes.len() < self.total * W {
             self.planes = Vec::new(); // given back before more is asked for
-            self.planes = vec![0; self.total * W];
-            in_large_pages(&mut self.planes);
+            self.planes = zeros(self.total * W);
         }
         let mut keys = &self.keys[..];
         for piece in pieces {
@@ -870,43 +885,68 @@ impl<const W: usize> Worker<W> {
             }
             let views = self.buckets.views();
             if range.len() > GIANT {
-                self.giants.push((number, range.map(|index| row(&views, index)).collect()));
+                self.giants.push((number, gathered(range.map(|index| row(&views, index)))));
+                continue;
+            }
+            if range.len() > COLUMNS {
+                self.tiles(range, tables, number, job)?;
                 continue;
             }
             pairs_within(&views, range, job.radius, &mut self.hits);
-            if self.hits.len() > 4096 {
-                self.emit(tables, number);
+            if self.hits.len() > EMIT {
+                self.emit(tables, number, job)?;
             }
             seen += 1;
             if seen % 64 == 0 && self.pairs.len() > before {
                 job.check()?;
             }
         }
-        self.emit(tables, number);
+        self.emit(tables, number, job)?;
         // A value that is there n times met itself about n * n / 2 times.
         let mut repeated = self.repeated.split_off(told);
         repeated.sort_unstable();
         repeated.dedup();
         self.repeated.append(&mut repeated);
-        job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
         job.cancel.advance(pieces.iter().map(|piece| piece.len() as u64).sum());
         job.check()
     }
 
-    fn emit(&mut self, tables: &[Table<W>], number: usize) {
+    /// All pairs of a large bucket, of which no more are held at a time than those of a tile.
+    fn tiles(&mut self, range: Range<usize>, tables: &[Table<W>], number: usize, job: &Job<'_>) -> Result<(), Stop> {
+        for start in range.clone().step_by(ROWS) {
+            let rows = start..(start + ROWS).min(range.end);
+            pairs_within(&self.buckets.views(), rows.clone(), job.radius, &mut self.hits);
+            self.emit(tables, number, job)?;
+            for start in (rows.end..range.end).step_by(COLUMNS) {
+                let (views, columns) = (self.buckets.views(), start..(start + COLUMNS).min(range.end));
+                pairs_between(&views, rows.clone(), &views, columns, job.radius, &mut self.hits);
+                self.emit(tables, number, job)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn emit(&mut self, tables: &[Table<W>], number: usize, job: &Job<'_>) -> Result<(), Stop> {
         let views: Planes<'_, W> = std::array::from_fn(|word| {
             &self.buckets.planes[word * self.buckets.total..(word + 1) * self.buckets.total]
         });
-        for [i, j] in self.hits.drain(..) {
-            let (one, two) = (row(&views, i as usize), row(&views, j as usize));
-            if first_sight(&one, &two, &tables[..number]) {
-                if one == two {
-                    self.repeated.push(one);
-                } else {
-                    self.pairs.push([one, two]);
+        for some in self.hits.chunks(EMIT) {
+            let before = self.pairs.len();
+            for [i, j] in some {
+                let (one, two) = (row(&views, *i as usize), row(&views, *j as usize));
+                if first_sight(&one, &two, &tables[..number]) {
+                    if one == two {
+                        push(&mut self.repeated, one);
+                    } else {
+                        push(&mut self.pairs, [one, two]);
+                    }
                 }
             }
+            job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+            job.check()?;
         }
+        self.hits.clear();
+        Ok(())
     }
 
     /// Keep each row of a bucket of at least so many rows once. Those that were there more often
@@ -934,6 +974,7 @@ impl<const W: usize> Worker<W> {
                 // Of rows that are all equal two say as much as all.
                 let all = (start..end).any(|index| row_at(index) != one);
                 self.rows.clear();
+                more_room(&mut self.rows, end - start);
                 self.rows.extend((start..if all { end } else { (start + 2).min(end) }).map(row_at));
                 self.rows.sort_unstable();
                 let mut last_repeated = false;
@@ -941,7 +982,7 @@ impl<const W: usize> Worker<W> {
                     let row = self.rows[index];
                     if index > 0 && self.rows[index - 1] == row {
                         if !last_repeated && tell {
-                            self.repeated.push(row);
+                            push(&mut self.repeated, row);
                         }
                         last_repeated = true;
                         continue;
@@ -961,6 +1002,7 @@ impl<const W: usize> Worker<W> {
         if !aside {
             return;
         }
+        more_room(&mut self.uniques, kept);
         self.uniques.extend((0..kept).map(|index| {
             let row: [u64; W] = std::array::from_fn(|word| planes[word * total + index]);
             row
@@ -982,7 +1024,6 @@ impl<const W: usize> Worker<W> {
         }
         self.buckets.fill(left, rest);
         self.others.fill(right, rest);
-        let before = self.pairs.len();
         for bucket in 0..self.buckets.bounds.len() - 1 {
             let rows = self.buckets.bounds[bucket] as usize..self.buckets.bounds[bucket + 1] as usize;
             let columns = self.others.bounds[bucket] as usize..self.others.bounds[bucket + 1] as usize;
@@ -992,20 +1033,29 @@ impl<const W: usize> Worker<W> {
             let (one, two) = (self.buckets.views(), self.others.views());
             if rows.len() * columns.len() > GIANT * GIANT / 2 {
                 let gather =
-                    |views: &Planes<'_, W>, range: Range<usize>| range.map(|index| row(views, index)).collect();
+                    |views: &Planes<'_, W>, range: Range<usize>| gathered(range.map(|index| row(views, index)));
                 self.giant_pairs.push((number, [gather(&one, rows), gather(&two, columns)]));
                 continue;
             }
-            pairs_between(&one, rows, &two, columns, job.radius, &mut self.hits);
-            for [i, j] in self.hits.drain(..) {
-                let (one, two) = (row(&one, i as usize), row(&two, j as usize));
-                if first_sight(&one, &two, &tables[..number]) {
-                    self.pairs.push([one, two]);
+            for start in rows.clone().step_by(COLUMNS) {
+                // No more are held at a time than those of some rows.
+                let rows = start..(start + COLUMNS).min(rows.end);
+                for start in columns.clone().step_by(COLUMNS) {
+                    let columns = start..(start + COLUMNS).min(columns.end);
+                    pairs_between(&one, rows.clone(), &two, columns, job.radius, &mut self.hits);
+                    let before = self.pairs.len();
+                    for [i, j] in self.hits.drain(..) {
+                        let (one, two) = (row(&one, i as usize), row(&two, j as usize));
+                        if first_sight(&one, &two, &tables[..number]) {
+                            push(&mut self.pairs, [one, two]);
+                        }
+                    }
+                    job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
+                    job.check()?;
                 }
             }
         }
-        job.held.fetch_add(self.pairs.len() - before, Ordering::Relaxed);
-        job.check()
+        Ok(())
     }
 }
 
@@ -1014,25 +1064,27 @@ pub fn pair_distance<const W: usize>(pair: &[[u64; W]; 2]) -> u32 {
     distance(&pair[0], &pair[1])
 }
 
+/// For tests: a third random rows, the others near one centre.
+#[cfg(test)]
+pub fn clustered<const W: usize>(count: usize, seed: u64) -> Vec<[u64; W]> {
+    let mut state = seed;
+    let centre: [u64; W] = std::array::from_fn(|_| split_mix(&mut state));
+    (0..count)
+        .map(|index| {
+            let mut row = if index % 3 == 0 { std::array::from_fn(|_| split_mix(&mut state)) } else { centre };
+            for _ in 0..split_mix(&mut state) % 6 {
+                let bit = split_mix(&mut state) as usize % (64 * W);
+                row[bit / 64] ^= 1 << (bit % 64);
+            }
+            row
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::plan::split_mix;
-
-    fn clustered<const W: usize>(count: usize, seed: u64) -> Vec<[u64; W]> {
-        let mut state = seed;
-        let centre: [u64; W] = std::array::from_fn(|_| split_mix(&mut state));
-        (0..count)
-            .map(|index| {
-                let mut row = if index % 3 == 0 { std::array::from_fn(|_| split_mix(&mut state)) } else { centre };
-                for _ in 0..split_mix(&mut state) % 6 {
-                    let bit = split_mix(&mut state) as usize % (64 * W);
-                    row[bit / 64] ^= 1 << (bit % 64);
-                }
-                row
-            })
-            .collect()
-    }
 
     fn expected<const W: usize>(rows: &[[u64; W]], radius: u32) -> Vec<[[u64; W]; 2]> {
         let (unique, _) = collapse_by_sorting(rows);

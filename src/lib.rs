@@ -35,6 +35,7 @@ mod index_long;
 mod index_names;
 mod index_stream;
 mod join;
+mod join_nearest;
 mod jsonl;
 mod keys;
 mod md5;

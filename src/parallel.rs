@@ -18,6 +18,8 @@ pub struct Cancel {
     set: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
+    /// The share that was done before work began anew, as bits.
+    before: AtomicU64,
 }
 
 /// The call was cancelled; its partial work is gone.
@@ -47,10 +49,19 @@ impl Cancel {
         self.done.fetch_add(work, Ordering::Relaxed);
     }
 
+    /// The work begins anew, in another way; the share that was done goes on to rise from where it is.
+    pub fn begin_anew(&self) {
+        self.before.store(self.share().to_bits(), Ordering::Relaxed);
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(0, Ordering::Relaxed);
+    }
+
     /// The share of the work that is done, as far as it is known.
     pub fn share(&self) -> f64 {
         let (done, total) = (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed));
-        if total == 0 { 0.0 } else { (done as f64 / total as f64).min(1.0) }
+        let before = f64::from_bits(self.before.load(Ordering::Relaxed));
+        let since = if total == 0 { 0.0 } else { (done as f64 / total as f64).min(1.0) };
+        before + (1.0 - before) * since
     }
 
     pub fn check(&self) -> Result<(), Cancelled> {

@@ -11,6 +11,7 @@
 //! sample, and bits with little information are dealt out evenly over the parts.
 
 use crate::keys::Key;
+use crate::memory::room_for;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -111,8 +112,9 @@ impl Sample {
         };
         picked.sort_unstable();
         picked.dedup();
-        let rows: Vec<u64> = picked.concat();
         let count = picked.len();
+        let mut rows: Vec<u64> = room_for(count * words);
+        picked.into_iter().for_each(|row| rows.extend_from_slice(row));
         let mut ones = vec![0u32; words * 64];
         for row in rows.chunks_exact(words) {
             for (word, &value) in row.iter().enumerate() {

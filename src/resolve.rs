@@ -4,11 +4,12 @@
 //! Only values that are in a pair, or occur twice, are looked for, in one scan of the input.
 
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 
 use crate::column::prefetch;
 use crate::distance::distance;
 use crate::keys::BATCH;
-use crate::memory::room_for;
+use crate::memory::{copied, filled, more_room, push, room_for, zeros};
 use crate::parallel::{Cancel, Cancelled, each};
 
 /// Distinct values with numbers, and a hash table from value to number.
@@ -38,9 +39,7 @@ impl<const W: usize> Values<W> {
 
     fn make_room(&mut self, most: usize) {
         let slots = (most.max(8) * 2).next_power_of_two();
-        (self.slots, self.filter) = (room_for(slots), room_for(slots / 8));
-        self.slots.resize(slots, EMPTY);
-        self.filter.resize(slots / 8, 0);
+        (self.slots, self.filter) = (filled(slots, EMPTY), zeros(slots / 8));
         for number in 0..self.values.len() {
             let hash = self.hash(&self.values[number]);
             let mut slot = (hash >> 20) as usize & (slots - 1);
@@ -81,7 +80,7 @@ impl<const W: usize> Values<W> {
             match self.slots[slot] {
                 EMPTY => {
                     let number = self.values.len() as u32;
-                    self.values.push(*value);
+                    push(&mut self.values, *value);
                     self.occupy(slot, hash, number);
                     if self.values.len() * 2 > self.slots.len() {
                         self.make_room(self.slots.len());
@@ -147,7 +146,7 @@ impl<const W: usize> Values<W> {
             }
             for &(hash, index) in &likely[..count] {
                 if let Some(value) = self.look_up(&rows[index], hash) {
-                    found.push([value, (start + batch * BATCH + index) as u32]);
+                    push(found, [value, (start + batch * BATCH + index) as u32]);
                 }
             }
         }
@@ -178,15 +177,15 @@ impl<const W: usize> Values<W> {
             found
         });
         cancel.check()?;
-        let mut starts = vec![0u32; self.values.len() + 1]; // rows are numbered with 32 bits, too
+        let mut starts: Vec<u32> = zeros(self.values.len() + 1); // rows are numbered with 32 bits, too
         for [value, _] in found.iter().flatten() {
             starts[*value as usize + 1] += 1;
         }
         for value in 0..self.values.len() {
             starts[value + 1] += starts[value];
         }
-        let mut places = starts.clone();
-        let mut held = vec![0; starts[self.values.len()] as usize];
+        let mut places = copied(&starts);
+        let mut held = zeros(starts[self.values.len()] as usize);
         for [value, row] in found.iter().flatten() {
             held[places[*value as usize] as usize] = *row;
             places[*value as usize] += 1;
@@ -204,6 +203,38 @@ pub struct Rows {
 impl Rows {
     pub fn of(&self, value: u32) -> &[u32] {
         &self.rows[self.starts[value as usize] as usize..self.starts[value as usize + 1] as usize]
+    }
+
+    fn values(&self) -> Range<u32> {
+        0..(self.starts.len() - 1) as u32
+    }
+
+    /// How many pairs of rows these pairs of values are, and all pairs of equal rows.
+    pub fn pairs_among(&self, pairs: &[[u32; 3]]) -> u64 {
+        let count_of = |value: u32| self.of(value).len() as u64;
+        let between: u64 = pairs.iter().map(|[a, b, _]| count_of(*a) * count_of(*b)).sum();
+        let equal: u64 = self.values().map(|value| count_of(value) * count_of(value).saturating_sub(1) / 2).sum();
+        between + equal
+    }
+
+    /// Those pairs, left before right, one after the other.
+    pub fn each_pair(&self, pairs: &[[u32; 3]], cancel: &Cancel, mut take: impl FnMut(Pair)) -> Result<(), Cancelled> {
+        for &[a, b, distance] in pairs {
+            for &one in self.of(a) {
+                cancel.check()?;
+                for &two in self.of(b) {
+                    take(Pair { left: one.min(two), right: one.max(two), distance });
+                }
+            }
+        }
+        for value in self.values() {
+            let rows = self.of(value);
+            for (place, &left) in rows.iter().enumerate() {
+                cancel.check()?;
+                rows[place + 1..].iter().for_each(|&right| take(Pair { left, right, distance: 0 }));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -232,11 +263,12 @@ pub fn numbered<const W: usize>(pairs: &[[[u64; W]; 2]], repeated: &[[u64; W]]) 
         for ([one, two], hashes) in pairs.iter().zip(&hashes) {
             let (a, b) = (values.number_hashed(one, hashes[0]), values.number_hashed(two, hashes[1]));
             let pair = [a.min(b), a.max(b), distance(one, two)];
-            if pair[0] < many { unsure.push(pair) } else { numbered.push(pair) }
+            if pair[0] < many { push(&mut unsure, pair) } else { numbered.push(pair) }
         }
     }
     unsure.sort_unstable();
     unsure.dedup();
+    more_room(&mut numbered, unsure.len());
     numbered.append(&mut unsure);
     (values, numbered)
 }
@@ -255,7 +287,7 @@ pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
     let cuts: Vec<Pair> = (1..pieces).map(|piece| sample[piece * sample.len() / pieces]).collect();
     let mut parts: Vec<Vec<Pair>> = vec![Vec::new(); pieces];
     for pair in pairs.drain(..) {
-        parts[cuts.partition_point(|cut| *cut <= pair)].push(pair);
+        push(&mut parts[cuts.partition_point(|cut| *cut <= pair)], pair);
     }
     drop(pairs);
     let size = parts.len().div_ceil(threads);
@@ -268,7 +300,11 @@ pub fn sort_pairs(mut pairs: Vec<Pair>, threads: usize) -> Vec<Pair> {
         group.iter_mut().for_each(|part| part.sort_unstable_by_key(place));
         group
     });
-    sorted.into_iter().flatten().flatten().collect()
+    let mut all = room_for(sorted.iter().flatten().map(Vec::len).sum());
+    for part in sorted.into_iter().flatten() {
+        all.extend_from_slice(&part);
+    }
+    all
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.errors import InvalidType, InvalidValue, LimitReached, SchemeMismatch
+from neardup.pairs import join_nearest
 from tests.hamming import LEVELS, WORDS, at_level, fingerprints, near_words
 
 radii = st.integers(0, 20)
@@ -293,3 +295,221 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "0"
+
+
+def cut_to_the_nearest(pairs, most):
+    """The pairs that are among the *most* nearest of either side, and the rows of the others: the slow way."""
+    near = defaultdict(list)
+    for left, right, distance in pairs:
+        near[left].append((distance, right))
+        near[right].append((distance, left))
+    nearest = {row: set(sorted(others)[:most]) for row, others in near.items()}
+    kept = [(a, b, d) for a, b, d in pairs if (d, b) in nearest[a] or (d, a) in nearest[b]]
+    return kept, sorted({row for pair in set(pairs) - set(kept) for row in pair[:2]})
+
+
+def allowed(pairs, within=None, across=None, fixed=None):
+    """The pairs that may be compared: the slow way."""
+    return [
+        (a, b, d)
+        for a, b, d in pairs
+        if (within is None or within[a] == within[b])
+        and (across is None or across[a] != across[b])
+        and not (fixed is not None and fixed[a] and fixed[b])
+    ]
+
+
+def listed(found):
+    pairs, crowded = found
+    return list(pairs), crowded.tolist()
+
+
+def family(count, seed=1, flips=6):
+    """Look-alikes of 256 bits: none is further than 2 * *flips* from another."""
+    rng = np.random.default_rng(seed)
+    words = np.repeat(rng.integers(0, 2**64, (1, 4), dtype=np.uint64), count, axis=0)
+    for _ in range(flips):
+        bits = rng.integers(0, 256, count)
+        words[np.arange(count), bits // 64] ^= np.uint64(1) << (bits % 64).astype(np.uint64)
+    return words
+
+
+@given(
+    st.data(),
+    fingerprints(),
+    radii,
+    st.integers(1, 6),
+    st.sampled_from([None, "brute", "blocks", "blocks:1,2", "blocks:4,1", "sampling"]),
+    st.sampled_from(LEVELS),
+    st.integers(1, 4),
+)
+@settings(max_examples=300)
+def test_a_join_cut_to_the_nearest_is_the_whole_join_cut_afterwards(
+    data, prints, radius, most, plan, level, threads
+):
+    count = len(prints)
+    codes = st.none() | st.lists(st.integers(0, 2), min_size=count, max_size=count)
+    flags = st.none() | st.lists(st.booleans(), min_size=count, max_size=count)
+    options = {"within": data.draw(codes), "across": data.draw(codes), "fixed": data.draw(flags)}
+    recall = 0.7 if plan == "sampling" else 1.0
+    all_pairs = list(nd.join(prints, radius, plan=plan, recall=recall))
+    with at_level(level):
+        found = join_nearest(prints, radius, most, plan=plan, recall=recall, threads=threads, **options)
+    assert listed(found) == cut_to_the_nearest(allowed(all_pairs, **options), most)
+
+
+@pytest.mark.parametrize("options", ["none", "within", "across", "fixed"])
+def test_a_family_with_more_pairs_than_are_held_is_cut_the_same_by_every_plan_and_thread_count(options):
+    # 1,200 look-alikes have 720,000 pairs: more than are held before they are cut.
+    words = np.concatenate([family(1200), near_words(300, 4, seed=2)])
+    words[1200:1250] = words[:50]  # some are equal
+    codes, flags = np.arange(len(words), dtype=np.int32) % 3, np.arange(len(words)) % 4 == 0
+    chosen = {"none": {}, "within": {"within": codes}, "across": {"across": codes}, "fixed": {"fixed": flags}}
+    exact = cut_to_the_nearest(allowed(list(nd.join(words, 84, plan="brute")), **chosen[options]), 32)
+    assert len(exact[0]) > 20_000
+    assert len(exact[1]) > 1000
+    for plan in (None, "brute", "blocks", "blocks:40,1"):
+        for threads in (1, 2, 4):
+            found = join_nearest(words, 84, 32, plan=plan, threads=threads, **chosen[options])
+            assert listed(found) == exact, (plan, threads)
+    seen = allowed(list(nd.join(words, 84, plan="sampling", recall=0.8)), **chosen[options])
+    sampled = cut_to_the_nearest(seen, 32)
+    for threads in (1, 3):
+        found = join_nearest(words, 84, 32, plan="sampling", recall=0.8, threads=threads, **chosen[options])
+        assert listed(found) == sampled, threads
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_cuts_a_family_the_same(level):
+    words = family(1000)
+    expected = listed(join_nearest(words, 84, 32, plan="brute"))
+    with at_level(level):
+        for plan in ("brute", "blocks:40,1"):
+            assert listed(join_nearest(words, 84, 32, plan=plan)) == expected
+
+
+def test_equal_fingerprints_are_cut_to_the_lowest_numbers():
+    prints = nd.Fingerprints.of([None, *[9] * 3000, None], bits=64)
+    pairs, crowded = join_nearest(prints, 0, 2)
+    assert list(pairs)[:3] == [(1, 2, 0), (1, 3, 0), (1, 4, 0)]
+    assert len(pairs) == 2 * 3000 - 3
+    assert crowded.tolist() == list(range(3, 3001))
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"most": 0}, InvalidValue),
+        ({"most": 1.5}, InvalidType),
+        ({"within": np.zeros(4, dtype=np.int32)}, InvalidValue),
+        ({"across": np.zeros(6, dtype=np.int32)}, InvalidValue),
+        ({"fixed": np.zeros(0, dtype=bool)}, InvalidValue),
+        ({"radius": 65}, InvalidValue),
+        ({"plan": "magic"}, InvalidValue),
+        ({"memory": 0}, InvalidValue),
+    ],
+)
+def test_wrong_options_of_a_cut_join_are_refused(options, error):
+    with pytest.raises(error):
+        join_nearest(np.arange(5, dtype=np.uint64), **{"radius": 3, "most": 2, **options})
+
+
+def run_program(program, timeout=300):
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=timeout)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is told by Linux")
+def test_eight_thousand_look_alikes_take_little_memory():
+    program = """
+from tests.test_join import family, join_nearest
+pairs, crowded = join_nearest(family(8000), 84, 32, recall=0.95)
+peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(len(pairs), len(crowded), int(peak.split()[1]) // 1024)
+"""
+    pairs, crowded, megabytes = map(int, run_program(program))
+    assert 8000 * 16 <= pairs <= 8000 * 32
+    assert crowded > 7000
+    assert megabytes < 200
+
+
+def test_ctrl_c_ends_a_long_cut_join():
+    program = """
+import os, signal, threading
+from tests.test_join import family, join_nearest
+words = family(150_000)
+shares = []
+def tell(share):
+    shares.append(share)
+    if len(shares) == 3:
+        os.kill(os.getpid(), signal.SIGINT)
+try:
+    join_nearest(words, 84, 32, plan="brute", tell=tell)
+except KeyboardInterrupt:
+    print("interrupted", len(join_nearest(words[:100], 3, 5)[0]) > 0, shares == sorted(shares))
+"""
+    assert run_program(program) == ["interrupted", "True", "True"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is that of Linux")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "nd.join(words, 3)",
+        "nd.join(words, 3, words[:2_000_000])",
+        "nd.join(words, 3, plan='brute')",
+        "nd.join(words, 3, memory=1 << 20)",
+        "join_nearest(words, 3, 32)",
+        "join_nearest(words, 3, 32, plan='brute')",
+        "nd.groups(words, 3)",
+        "nd.groups(words, 3, order=order)",
+        "nd.plan(words, 3)",
+        "nd.components(pairs, 400_000_000)",
+    ],
+)
+def test_memory_that_ends_is_a_memory_error_and_no_abort(call):
+    # Room for 40 MB more than are in use: less than a join of four million rows takes.
+    program = f"""
+import resource
+import numpy as np, neardup as nd
+from neardup.pairs import Pairs, join_nearest
+words = np.random.default_rng(1).integers(0, 2**64, 4_000_000, dtype=np.uint64)
+words.flags.writeable = False
+order = np.arange(len(words))
+pairs = nd.join(words[:1000], 3)
+nd.groups(words[:1000], 3), nd.components(pairs, 1000), nd.plan(words[:1000], 3), join_nearest(words[:1000], 3, 5)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (40 << 20),) * 2)
+try:
+    {call}
+    print("done")
+except MemoryError:
+    print("MemoryError")
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+print(len(nd.join(words[:1000], 3)) == len(pairs))
+"""
+    said = run_program(program)
+    assert said == ["MemoryError", "True"] or (said == ["done", "True"] and "nd.plan" in call)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is that of Linux")
+@pytest.mark.parametrize("room", [1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233])
+def test_whatever_memory_is_left_a_join_ends_or_raises(room):
+    program = f"""
+import resource
+import numpy as np, neardup as nd
+from neardup.pairs import join_nearest
+from tests.test_join import family
+words = np.concatenate([family(1500), np.random.default_rng(1).integers(0, 2**64, (60_000, 4), dtype=np.uint64)])
+words.flags.writeable = False
+expected = [len(nd.join(words[:100], 84)), len(join_nearest(words[:100], 84, 32)[0])]
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + ({room} << 20),) * 2)
+for call in (nd.join, lambda *some, **more: join_nearest(*some, 32, **more)[0]):
+    try:
+        print(len(call(words, 84, recall=0.9, threads=4)) > 40_000)
+    except MemoryError:
+        print(True)
+"""
+    assert run_program(program) == ["True", "True"]

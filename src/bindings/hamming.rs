@@ -13,7 +13,9 @@ use super::{InvalidValue, LimitReached};
 use crate::cluster::{self, Stars};
 use crate::index_file::MOST_WORDS;
 use crate::join::{Job, Stop, cross_join, self_join};
-use crate::memory::room_for;
+use crate::join_nearest::join_nearest;
+use crate::memory::{copied, filled, gathered, more_room, room_for};
+use crate::nearest::Comparable;
 use crate::parallel::{Cancel, thread_count};
 use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
 use crate::resolve::{Pair, Values, numbered, sort_pairs};
@@ -21,6 +23,7 @@ use crate::simd;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(join, module)?)?;
+    module.add_function(wrap_pyfunction!(join_nearest_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(join_plan, module)?)?;
     module.add_function(wrap_pyfunction!(groups, module)?)?;
     module.add_function(wrap_pyfunction!(components, module)?)?;
@@ -101,12 +104,15 @@ pub fn rows_of<const W: usize>(
     valid: Option<&[bool]>,
     wide: &mut Vec<[u64; W]>,
 ) -> Option<Vec<u32>> {
-    let numbers = valid
-        .filter(|valid| !valid.iter().all(|&valid| valid))
-        .map(|valid| (0u32..).zip(valid).filter(|(_, valid)| **valid).map(|(row, _)| row).collect::<Vec<u32>>());
+    let numbers = valid.filter(|valid| !valid.iter().all(|&valid| valid)).map(|valid| {
+        let mut numbers = room_for(valid.iter().filter(|valid| **valid).count());
+        numbers.extend((0u32..).zip(valid).filter(|(_, valid)| **valid).map(|(row, _)| row));
+        numbers
+    });
     if width == W && numbers.is_none() {
         return None;
     }
+    more_room(wide, numbers.as_ref().map_or(words.len() / width, Vec::len));
     match &numbers {
         None => wide.extend(words.chunks_exact(width).map(padded)),
         Some(numbers) => {
@@ -187,29 +193,46 @@ impl Ask {
         let (values, pairs) = numbered(&found.pairs, &found.repeated);
         drop(found);
         let held = values.rows(rows, numbers.as_deref(), self.threads, cancel).map_err(|_| Failure::Stopped)?;
-        let count_of = |value: u32| held.of(value).len() as u64;
-        let between: u64 = pairs.iter().map(|[a, b, _]| count_of(*a) * count_of(*b)).sum();
-        let equal: u64 =
-            (0..values.values.len() as u32).map(|value| count_of(value) * (count_of(value).max(1) - 1) / 2).sum();
-        if between + equal > MAX_PAIRS {
-            return Err(Failure::TooMany(between + equal));
+        let total = held.pairs_among(&pairs);
+        if total > MAX_PAIRS {
+            return Err(Failure::TooMany(total));
         }
-        let mut result = room_for((between + equal) as usize);
-        for [a, b, distance] in pairs {
-            for &one in held.of(a) {
-                for &two in held.of(b) {
-                    result.push(Pair { left: one.min(two), right: one.max(two), distance });
-                }
-            }
-        }
-        for value in 0..values.values.len() as u32 {
-            let rows = held.of(value);
-            for (place, &left) in rows.iter().enumerate() {
-                cancel.check().map_err(|_| Failure::Stopped)?;
-                result.extend(rows[place + 1..].iter().map(|&right| Pair { left, right, distance: 0 }));
-            }
-        }
+        let mut result = room_for(total as usize);
+        held.each_pair(&pairs, cancel, |pair| result.push(pair)).map_err(|_| Failure::Stopped)?;
         Ok(sort_pairs(result, self.threads))
+    }
+
+    /// Pairs that are cut to the nearest of either side, and the rows of those that were cut.
+    fn join_nearest<const W: usize>(
+        &self,
+        words: &[u64],
+        valid: Option<&[bool]>,
+        most: u32,
+        comparable: Comparable<'_>,
+        cancel: &Cancel,
+    ) -> Result<(Vec<Pair>, Vec<u32>), Failure> {
+        let mut wide = Vec::new();
+        let numbers = rows_of::<W>(words, self.width, valid, &mut wide);
+        let rows = if wide.is_empty() && numbers.is_none() { words.as_chunks::<W>().0 } else { &wide };
+        let plan = self.plan(rows, None);
+        let mut job = Job::new(self.radius, self.threads, cancel);
+        if let Some(memory) = self.memory {
+            (job.scratch, job.share) = (memory, 4);
+        }
+        let Some(numbers) = numbers else {
+            return Ok(join_nearest(rows, &plan, most, &comparable, &job)?);
+        };
+        // Rows without information are left out: the others move up, in their order.
+        let own = |codes: &[i32]| gathered(numbers.iter().map(|&row| codes[row as usize]));
+        let (within, across) = (comparable.within.map(own), comparable.across.map(own));
+        let fixed = comparable.fixed.map(|fixed| gathered(numbers.iter().map(|&row| fixed[row as usize])));
+        let comparable = Comparable { within: within.as_deref(), across: across.as_deref(), fixed: fixed.as_deref() };
+        let (mut pairs, mut crowded) = join_nearest(rows, &plan, most, &comparable, &job)?;
+        for pair in &mut pairs {
+            (pair.left, pair.right) = (numbers[pair.left as usize], numbers[pair.right as usize]);
+        }
+        crowded.iter_mut().for_each(|row| *row = numbers[*row as usize]);
+        Ok((pairs, crowded))
     }
 
     fn cross_join<const W: usize>(
@@ -230,10 +253,11 @@ impl Ask {
         job.budget = MAX_PAIRS as usize;
         let found = cross_join(left_rows, right_rows, &plan, &job)?;
         let mut values = Values::<W>::with_room(found.len() * 2);
-        let pairs: Vec<[u32; 3]> = found
-            .iter()
-            .map(|pair| [values.number(&pair[0]), values.number(&pair[1]), crate::join::pair_distance(pair)])
-            .collect();
+        let pairs: Vec<[u32; 3]> = gathered(
+            found
+                .iter()
+                .map(|pair| [values.number(&pair[0]), values.number(&pair[1]), crate::join::pair_distance(pair)]),
+        );
         let stopped = |_| Failure::Stopped;
         let left_held = values.rows(left_rows, left_numbers.as_deref(), self.threads, cancel).map_err(stopped)?;
         let right_held = values.rows(right_rows, right_numbers.as_deref(), self.threads, cancel).map_err(stopped)?;
@@ -242,7 +266,7 @@ impl Ask {
         if total > MAX_PAIRS {
             return Err(Failure::TooMany(total));
         }
-        let mut result = Vec::with_capacity(total as usize);
+        let mut result = room_for(total as usize);
         for [a, b, distance] in pairs {
             for &left in left_held.of(a) {
                 for &right in right_held.of(b) {
@@ -298,18 +322,66 @@ fn join<'py>(
             Some(right) => ask.cross_join::<W>(left, right, cancel),
         })
     })?;
-    caught(|| Ok(pair_arrays(py, &pairs)))
+    pair_arrays(py, &pairs)
 }
 
-pub fn pair_arrays<'py>(py: Python<'py>, pairs: &[Pair]) -> PairArrays<'py> {
-    let (left, right, distance) = py.detach(|| {
+type NearestArrays<'py> = (PairArrays<'py>, Bound<'py, PyArray1<u32>>);
+
+/// The pairs of a join that are among the *most* nearest of either side, and the rows of those that were cut. Only rows of
+/// equal numbers *within*, of different ones *across*, and not both *fixed* are compared.
+#[pyfunction]
+#[pyo3(name = "join_nearest")]
+#[pyo3(signature = (words, valid, most, within, across, fixed, bits, radius, recall, threads, plan, memory, tell))]
+#[allow(clippy::too_many_arguments)]
+fn join_nearest_pairs<'py>(
+    py: Python<'py>,
+    words: PyReadonlyArray2<'py, u64>,
+    valid: Option<PyReadonlyArray1<'py, bool>>,
+    most: u32,
+    within: Option<PyReadonlyArray1<'py, i32>>,
+    across: Option<PyReadonlyArray1<'py, i32>>,
+    fixed: Option<PyReadonlyArray1<'py, bool>>,
+    bits: usize,
+    radius: u32,
+    recall: f64,
+    threads: Option<usize>,
+    plan: Option<&str>,
+    memory: Option<usize>,
+    tell: Option<Py<PyAny>>,
+) -> PyResult<NearestArrays<'py>> {
+    let (count, width) = (words.shape()[0], words.shape()[1]);
+    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
+    let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
+    let comparable = Comparable {
+        within: within.as_ref().map(|codes| codes.as_slice()).transpose()?,
+        across: across.as_ref().map(|codes| codes.as_slice()).transpose()?,
+        fixed: fixed.as_ref().map(|fixed| fixed.as_slice()).transpose()?,
+    };
+    let sizes =
+        [comparable.within.map(<[_]>::len), comparable.across.map(<[_]>::len), comparable.fixed.map(<[_]>::len)];
+    if most == 0 || sizes.iter().flatten().any(|&size| size != count) {
+        return Err(InvalidValue::new_err(
+            "one number and one flag for each row, and at least one neighbour are needed",
+        ));
+    }
+    let (pairs, crowded) = answered_aloud(
+        py,
+        words.len() > QUICK,
+        tell.as_ref(),
+        |cancel| with_words!(width, W => ask.join_nearest::<W>(words, valid, most, comparable, cancel)),
+    )?;
+    Ok((pair_arrays(py, &pairs)?, crowded.into_pyarray(py)))
+}
+
+pub fn pair_arrays<'py>(py: Python<'py>, pairs: &[Pair]) -> PyResult<PairArrays<'py>> {
+    let (left, right, distance) = interruptible(py, false, |_| {
         (
-            pairs.iter().map(|pair| pair.left).collect::<Vec<u32>>(),
-            pairs.iter().map(|pair| pair.right).collect::<Vec<u32>>(),
-            pairs.iter().map(|pair| pair.distance as u16).collect::<Vec<u16>>(),
+            gathered(pairs.iter().map(|pair| pair.left)),
+            gathered(pairs.iter().map(|pair| pair.right)),
+            gathered(pairs.iter().map(|pair| pair.distance as u16)),
         )
-    });
-    (left.into_pyarray(py), right.into_pyarray(py), distance.into_pyarray(py))
+    })?;
+    Ok((left.into_pyarray(py), right.into_pyarray(py), distance.into_pyarray(py)))
 }
 
 #[pyfunction]
@@ -398,13 +470,15 @@ fn groups<'py>(
             // The order speaks of all rows; the walk sees only those with information.
             let own = match (&numbers, order) {
                 (Some(numbers), Some(order)) => {
-                    let mut place = vec![u32::MAX; count];
+                    let mut place = filled(count, u32::MAX);
                     for (at, &row) in (0u32..).zip(numbers) {
                         place[row as usize] = at;
                     }
-                    Some(order.iter().map(|&row| place[row as usize]).filter(|&at| at != u32::MAX).collect())
+                    let mut own = room_for(numbers.len());
+                    own.extend(order.iter().map(|&row| place[row as usize]).filter(|&at| at != u32::MAX));
+                    Some(own)
                 }
-                (None, Some(order)) => Some(order.to_vec()),
+                (None, Some(order)) => Some(copied(order)),
                 (_, None) => None::<Vec<u32>>,
             };
             let job = Job::new(radius, threads, cancel);

@@ -894,7 +894,7 @@ impl PairStream {
         most: usize,
     ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>)> {
         let pairs = answered(py, true, |cancel| self.batch(most, cancel))?;
-        Ok(pair_arrays(py, &pairs))
+        pair_arrays(py, &pairs)
     }
 }
 

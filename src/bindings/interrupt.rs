@@ -4,12 +4,12 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
-use super::LimitReached;
 use crate::memory::{self, NoRoom};
 use crate::parallel::Cancel;
 
@@ -33,7 +33,16 @@ fn error_of(panic: &(dyn Any + Send)) -> PyErr {
     if panic.is::<NoRoom>() {
         return no_memory();
     }
+    internal()
+}
+
+fn internal() -> PyErr {
     PyRuntimeError::new_err("internal error in the native core; please report it")
+}
+
+/// What *work* gives; an error where it panics.
+fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| error_of(&*panic))
 }
 
 /// Do *work* with the interpreter released. *long* work goes on in a second thread, while this
@@ -53,20 +62,23 @@ pub fn watched<T: Send>(
         return Err(no_memory());
     }
     let cancel = Cancel::new();
-    let guarded = |cancel: &Cancel| catch_unwind(AssertUnwindSafe(|| work(cancel))).map_err(|panic| error_of(&*panic));
     if !long || !memory::has(memory::THREAD) {
-        return py.detach(|| guarded(&cancel));
+        return py.detach(|| guarded(|| work(&cancel)));
     }
     py.detach(|| {
+        // Where the system gives no thread the work is still here, and is done without looking for signals.
+        let work = Mutex::new(Some(work));
+        let taken = || work.lock().unwrap_or_else(PoisonError::into_inner).take();
         std::thread::scope(|scope| {
             let (done, wait) = channel::<()>();
-            let cancel = &cancel;
-            let worker = std::thread::Builder::new()
-                .spawn_scoped(scope, move || {
-                    let _done = done; // dropped, and so heard, when the work ends
-                    guarded(cancel)
-                })
-                .map_err(|error| LimitReached::new_err(format!("the system gives no thread: {error}")))?;
+            let (cancel, taken) = (&cancel, &taken);
+            let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
+                let _done = done; // dropped, and so heard, when the work ends
+                taken().map(|work| guarded(|| work(cancel)))
+            });
+            let Ok(worker) = worker else {
+                return taken().map_or_else(|| Err(internal()), |work| guarded(|| work(cancel)));
+            };
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
                 let look = |py: Python<'_>| {
@@ -83,7 +95,7 @@ pub fn watched<T: Send>(
             match (worker.join(), raised) {
                 (Err(panic), _) => Err(error_of(&*panic)),
                 (Ok(_), Some(error)) => Err(error),
-                (Ok(result), None) => result,
+                (Ok(result), None) => result.unwrap_or_else(|| Err(internal())),
             }
         })
     })

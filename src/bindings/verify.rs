@@ -24,28 +24,8 @@ use crate::texts::TextStore;
 use crate::verify::{Measures, Reason, Rivals, Rule, contest, judge, measure};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(nearest_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(walk_pairs, module)?)?;
     module.add_class::<Verifier>()
-}
-
-/// Which pairs, sorted by left and right, are among the *most* nearest of either side.
-#[pyfunction]
-fn nearest_pairs<'py>(
-    py: Python<'py>,
-    rows: usize,
-    left: PyReadonlyArray1<'py, u32>,
-    right: PyReadonlyArray1<'py, u32>,
-    distance: PyReadonlyArray1<'py, u16>,
-    most: u32,
-) -> PyResult<Bound<'py, PyArray1<bool>>> {
-    let (left, right, distance) = (left.to_vec()?, right.to_vec()?, distance.to_vec()?);
-    let known = left.iter().chain(&right).all(|row| (*row as usize) < rows);
-    if left.len() != right.len() || left.len() != distance.len() || !known {
-        return Err(InvalidValue::new_err("pairs must be three equally long lists of known rows"));
-    }
-    let near = interruptible(py, false, |_| crate::nearest::nearest(rows, &left, &right, &distance, most))?;
-    Ok(near.into_pyarray(py))
 }
 
 /// An order of *pairs* in which those of near documents stand together, and where its parts end: no
