@@ -343,8 +343,11 @@ def picture_agreements(
     right: npt.NDArray[np.int64],
     maps: npt.NDArray[np.float64],
     threads: int | None = None,
-) -> npt.NDArray[np.float64]:
-    """A row of 15 numbers a pair of thumbnails: the map that was found, and how far they agree."""
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
+    """For each pair of thumbnails 18 numbers, the map that was found and how far they agree, and 64 marks.
+
+    A mark says of a block of the left one: 0 the same, 1 differs, 2 not in the right one, 3 too plain.
+    """
 
 def picture_corners(
     thumbs: npt.NDArray[np.uint8], most: int, threads: int | None = None

@@ -16,7 +16,6 @@ import pyarrow as pa
 from neardup import pictures
 from neardup.distances import distance, similarity
 from neardup.fingerprints import format
-from neardup.overlays import blocks
 from neardup.pairs import join
 from neardup.schemes import Scheme
 from neardup.thumbs import BadPicture, decode
@@ -148,11 +147,13 @@ class PictureExplanation:
     similarity: float
     """Mean correlation of the blocks that show something."""
     agree: float
-    """Share of those blocks that agree."""
+    """Share of those blocks that agree: of the blocks of `differs` that are `.` or `#`."""
+    weighted: float
+    """The same, each block counted by how much it shows; the verdict rests on it. It is `common` of a run."""
     fine: float
-    """The same on the finer image."""
+    """The same as `weighted` on the finer image; `rare` of a run."""
     left_shown: float
-    """Share of the left picture that the right one shows."""
+    """Share of the left picture, without its borders, that the right one shows."""
     right_shown: float
     accepted: bool
     rule: str
@@ -160,8 +161,13 @@ class PictureExplanation:
     sizes: tuple[tuple[int, int], ...]
     reduced: tuple[bool, ...]
     """Whether each was decoded at a smaller scale."""
+    boxes: tuple[tuple[float, ...], ...]
+    """What of each is inside its borders: left, top, right and bottom, of the unit square."""
     differs: tuple[str, ...]
-    """The left picture in rows of blocks: `.` the same, `#` differs, a space is not in the right one."""
+    """One picture, without its borders, in rows of blocks: `.` the same, `#` differs, `-` too plain to tell;
+    a space is not in the other one."""
+    differs_of: str
+    """Which one that is: left or right."""
     scheme: str
     digest: str
 
@@ -179,24 +185,28 @@ def explain_pictures(
     prints = scheme.fingerprints(shown if scheme.hash == "dct-signs" else [left, right])
     found = pictures.compare(shown[0], shown[1], rule)
     named = dict(zip(pictures.AGREEMENT, found.found.tolist(), strict=True))
-    marks = blocks(shown[0], shown[1], found.map)
+    same = left == right
+    agree, told = int((found.marks == 0).sum()), int((found.marks <= 1).sum())
     return PictureExplanation(
         left=None if prints[0] is None else format(prints[0], scheme.bits),
         right=None if prints[1] is None else format(prints[1], scheme.bits),
         bits=scheme.bits,
         distance=None if prints[0] is None or prints[1] is None else distance(prints[0], prints[1]),
         proposed=found.distance,
-        similarity=min(max(named["mean"], 0.0), 1.0),
-        agree=named["share"],
+        similarity=1.0 if same else min(max(named["mean"], 0.0), 1.0),
+        agree=agree / max(1, told),
+        weighted=named["share"],
         fine=named["fine_share"],
         left_shown=named["covered"],
         right_shown=named["covering"],
-        accepted=found.accepted,
-        rule=found.rule,
+        accepted=same or found.accepted,
+        rule=pictures.IDENTICAL if same else found.rule,
         map=tuple(found.map.tolist()),
         sizes=tuple((one.width, one.height) for one in shown),
         reduced=tuple(one.reduced for one in shown),
-        differs=tuple("".join(".# "[mark] for mark in row) for row in marks.tolist()),
+        boxes=tuple(one.box for one in shown),
+        differs=tuple("".join(".# -"[mark] for mark in row) for row in found.marks.tolist()),
+        differs_of=("left", "right")[found.upper],
         scheme=scheme.name,
         digest=scheme.digest,
     )

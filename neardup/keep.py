@@ -192,7 +192,8 @@ RULES: Registry[Rule] = Registry(
         "min": _by_field("min", lambda value: _reversed(number(value))),
         "prefer": _prefer,
         # Of pictures: most pixels, most bytes, files below a folder. oldest:exif looks at when it was taken.
-        "resolution": lambda: Rule("resolution", "pixels", number),
+        # A border makes a picture larger, not better: its pixels do not count.
+        "resolution": lambda: Rule("resolution", "inner_pixels", number),
         "size": lambda: Rule("size", "bytes", number),
         "path": _path,
     },

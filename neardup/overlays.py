@@ -14,7 +14,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from neardup import pictures
-from neardup.thumbs import SIDE, Picture, address
+from neardup.thumbs import PIXELS, SIDE, Picture, address
 
 Grey = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -36,7 +36,7 @@ class Overlay:
     differs: float
     """Share of what both show that differs."""
     unseen: float
-    """Share of the left picture that the right one does not show."""
+    """Share of the left picture, without its borders, that the right one does not show."""
 
 
 Look = tuple[Picture, Image.Image]  # of `thumbs.look`
@@ -45,11 +45,11 @@ Look = tuple[Picture, Image.Image]  # of `thumbs.look`
 def overlay(left: Look, right: Look) -> Overlay:
     """Two pictures laid upon each other as well as they can be."""
     (one, lower), (other, upper) = left, right
-    matrix = pictures.compare(one, other, pictures.RULES["default"]).map
-    shown, inside = _lay(upper, matrix, lower.size)
+    found = pictures.compare(one, other, pictures.rule_of("default", ignore_colour=True))
+    shown, inside = _lay(upper, found.map, lower.size)
     grey = np.asarray(lower.convert("L"), dtype=np.float64)
     apart = difference(grey, np.asarray(shown.convert("L"), dtype=np.float64), inside)
-    marks = blocks(one, other, matrix)
+    marks = blocks(one, other, found.inner)
     return Overlay(
         laid=address(shown),
         difference=address(_marked(grey, apart, inside)),
@@ -59,8 +59,8 @@ def overlay(left: Look, right: Look) -> Overlay:
 
 
 def blocks(left: Picture, right: Picture, matrix: pictures.Numbers) -> npt.NDArray[np.uint8]:
-    """For each block of the left picture, row by row: SAME, OTHER, or UNSEEN by the right one."""
-    lower, upper = (Image.frombytes("L", (SIDE, SIDE), one.thumb) for one in (left, right))
+    """For each block inside the left picture, row by row: SAME, OTHER, or UNSEEN by the right one."""
+    lower, upper = (Image.frombytes("L", (SIDE, SIDE), one.thumb[:PIXELS]) for one in (left, right))
     shown, inside = _lay(upper, matrix, lower.size)
     apart = difference(np.asarray(lower, dtype=np.float64), np.asarray(shown, dtype=np.float64), inside)
     size = SIDE // BLOCKS

@@ -1,9 +1,9 @@
 """Pairs of pictures: who may show the same, and whether they do.
 
-Every picture is stored as it is and, where it has flat borders, without them. The other side asks
-with parts, turns and symmetries of itself. What no view foresees, any part of a picture or a picture
-on a page, is found by matching corners that vote for a map. All this only proposes: the two
-thumbnails are then laid upon each other, and block after block must agree.
+Of every picture what is inside its borders is stored. The other side asks with parts, turns and
+symmetries of itself. What no view foresees, any part of a picture or a picture on a page, is found by
+matching corners that vote for a map. All this only proposes: the two thumbnails are then laid upon each
+other, block after block must agree, also without those at the rim, and the colours must not be others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup import _native
+from neardup.colours import other_colours
 from neardup.features.image import (
     DULL,
     EVERY,
@@ -31,7 +32,7 @@ from neardup.features.image import (
 )
 from neardup.fingerprints import Fingerprints
 from neardup.pairs import join, join_batches
-from neardup.thumbs import Picture, Thumbs
+from neardup.thumbs import PIXELS, Picture, Thumbs
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -52,7 +53,7 @@ class Prints:
 
 
 def stored(thumbs: Thumbs, *, threads: int | None = None) -> Prints:
-    """What is kept of every picture: the whole, and what is within its borders."""
+    """What is kept of every picture: the whole, and what lies on it if its ground is plain."""
     return _prints(thumbs, (WHOLE,), (0,), threads)
 
 
@@ -151,7 +152,7 @@ def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = 
     The distance is that of the left picture and what the right one shows there.
     """
     most = max(8, int(CORNERS * min(1.0, (PICTURES / max(1, len(thumbs))) ** 0.5)))
-    picture, place, words = _native.picture_corners(np.ascontiguousarray(thumbs), most, threads)
+    picture, place, words = _native.picture_corners(thumbs[:, :PIXELS], most, threads)
     split = int(np.searchsorted(picture, first))
     prints = Fingerprints(words[split:], bits=256)
     other = Fingerprints(words[:split], bits=256) if first else None
@@ -216,6 +217,8 @@ def _pair(low: Rows, high: Rows, order: Rows) -> Rows:
     return key
 
 
+BLOCKS: Final = 8  # a side
+MARKS: Final = ("the same", "differs", "not in the other", "too plain to tell")
 AGREEMENT: Final = (
     *(f"m{at}" for at in range(6)),
     "covered",
@@ -227,6 +230,9 @@ AGREEMENT: Final = (
     "fine_share",
     "blocks",
     "strong",
+    "inner_mean",
+    "inner_share",
+    "inner_blocks",
 )
 
 
@@ -234,8 +240,15 @@ def agreements(
     thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, *, threads: int | None = None
 ) -> Numbers:
     """How far pairs agree, a row of `AGREEMENT` each."""
+    return _agreements(thumbs, left, right, maps, threads)[0]
+
+
+def _agreements(
+    thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, threads: int | None
+) -> tuple[Numbers, npt.NDArray[np.uint8]]:
+    """The same, and what each block of the left picture says: a place in `MARKS`."""
     return _native.picture_agreements(
-        np.ascontiguousarray(thumbs),
+        thumbs[:, :PIXELS],
         left.astype(np.int64),
         right.astype(np.int64),
         np.ascontiguousarray(maps),
@@ -262,22 +275,28 @@ class Rule:
     """Mean and share for drawings, of which most is ground: charts and pages of one layout are much alike."""
     strong: float | None = 0.5
     """Least share of the inner blocks of a photograph that agree nearly wholly, where others are covered."""
+    inner: tuple[float, float] = (0.65, 0.65)
+    """Mean and share of the blocks that are not at the rim, looked at alone: a frame is no evidence."""
+    few: tuple[float, int] = (0.12, 24)
+    """By how much the mean must be higher where hardly any block shows something; 0 from that many on."""
+    colour: bool = True
+    """Whether clearly other colours make another picture."""
 
 
 RULES: Final = {
     "default": Rule(0.79, 0.8, 0.42),
     "strict": Rule(0.9, 0.95, 0.9, strong=None),
-    "loose": Rule(0.7, 0.7, 0.2),
+    "loose": Rule(0.7, 0.7, 0.2, few=(0.25, 28)),
 }
 
 
-def rule_of(name: str, similarity: float | None = None) -> Rule:
+def rule_of(name: str, similarity: float | None = None, *, ignore_colour: bool = False) -> Rule:
     """The rule of that name; the default one with its least mean, if *similarity* says another.
 
-    >>> rule_of("default", 0.9).strong is None, rule_of("strict", 0.5) == RULES["strict"]
-    (True, True)
+    >>> rule_of("default", 0.9).strong is None, rule_of("strict", ignore_colour=True).colour
+    (True, False)
     """
-    rule = RULES[name]
+    rule = replace(RULES[name], colour=not ignore_colour)
     if name != "default" or similarity is None:
         return rule
     return replace(rule, mean=similarity, strong=None if similarity > rule.mean else rule.strong)
@@ -286,6 +305,11 @@ def rule_of(name: str, similarity: float | None = None) -> Rule:
 # Share of a picture that has one grey level: a drawing from the first on, a photograph below the second.
 DRAWN: Final = 0.6
 PHOTOGRAPH: Final = 0.5
+# The mean that is always enough, however few blocks there are.
+FEW: Final = 0.95
+# Mean, share and number of the inner blocks that are enough where the rim differs: corners that were filled
+# when it was turned, a shade around it. By how much the mean of all blocks may then be below the rule's.
+RIM: Final = (0.83, 0.88, 20, 0.14)
 # Least mean, share and number of blocks of a photograph that is covered in part.
 COVERED: Final = (0.5, 0.5, 16)
 SYMMETRIES: Final = ("", "mirror", "flip", "rot180", "transpose", "rot90", "rot270", "transverse")
@@ -294,6 +318,7 @@ REJECTED: Final = (
     "same layout, different content",
     "shows a part only",
     "too plain to tell",
+    "same picture in other colours",
 )
 _KINDS: Final = ("", "crop", "part of it")
 REASONS: Final = (
@@ -314,7 +339,7 @@ IDENTICAL: Final = "identical file"
 def grounds(thumbs: Thumbs) -> Numbers:
     """The share of each picture that has nearly the same grey level."""
     found = np.zeros(len(thumbs))
-    for row, thumb in enumerate(thumbs):
+    for row, thumb in enumerate(thumbs[:, :PIXELS]):
         counts = np.cumsum(np.bincount(thumb, minlength=256 + 8)[: 256 + 8])
         found[row] = np.max(counts[8:] - np.append(0, counts[:255])) / len(thumb)
     return found
@@ -329,17 +354,27 @@ def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: Rule) -
     least = np.minimum(column["covered"], column["covering"])
     shares = np.minimum(column["share"], column["fine_share"])
     reason = transformations(found).astype(np.int64)
-    same = column["mean"] >= np.where(drawn, max(rule.mean, rule.drawn[0]), rule.mean)
+    lacking = np.maximum(0.0, 1.0 - column["blocks"] / rule.few[1])
+    same = column["mean"] >= np.minimum(
+        np.where(drawn, max(rule.mean, rule.drawn[0]), rule.mean) + rule.few[0] * lacking, FEW
+    )
     same &= shares >= np.where(drawn, max(rule.share, rule.drawn[1]), rule.share)
     if rule.strong is not None:
+        mean, share, blocks, less = RIM
+        rim = ~drawn & (column["inner_mean"] >= mean) & (column["inner_share"] >= share)
+        same |= rim & (column["inner_blocks"] >= blocks) & (column["mean"] >= rule.mean - less)
         mean, share, blocks = COVERED
         covered = ~same & photograph & (column["strong"] >= rule.strong) & (column["mean"] >= mean)
         covered &= (shares >= share) & (column["blocks"] >= blocks)
         reason[covered] += 1
         same |= covered
+    same &= (column["inner_mean"] >= rule.inner[0]) & (column["inner_share"] >= rule.inner[1])
     reason[same & (least < rule.part)] = ACCEPTING + 2
     reason[~same] = np.where(column["whole"][~same] >= 0.6, ACCEPTING + 1, ACCEPTING)
     reason[same & (column["blocks"] < rule.blocks)] = ACCEPTING + 3
+    for row in np.flatnonzero(reason < ACCEPTING).tolist() if rule.colour else ():
+        if other_colours(thumbs[left[row]], thumbs[right[row]], found[row, :6]):
+            reason[row] = ACCEPTING + 4
     return reason.astype(np.uint8)
 
 
@@ -405,12 +440,18 @@ class Comparison:
     """What two pictures have in common, laid upon each other in the best way that was found."""
 
     map: Numbers
-    """From the unit square of the left picture to that of the right one."""
+    """From the unit square of the left picture to that of the right one, borders and all."""
+    inner: Numbers
+    """The same for what is inside their borders."""
     distance: int | None
     """Of the views that proposed it; None if none was within the radius."""
     reason: int
     found: Numbers
     """A row of `AGREEMENT`."""
+    marks: npt.NDArray[np.uint8]
+    """Places in `MARKS`, in rows: what each block says of the picture that lies upon the other."""
+    upper: int
+    """Which one that is: 0 the left one, 1 the right one."""
 
     @property
     def accepted(self) -> bool:
@@ -429,7 +470,7 @@ def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) 
         lower, upper, maps = ways.left, ways.right, ways.map
     else:
         lower, upper, maps = np.array([0]), np.array([1]), np.eye(3)[None, :2].reshape(1, 6)
-    found = agreements(thumbs, lower, upper, maps)
+    found, marks = _agreements(thumbs, lower, upper, maps, None)
     reasons = judge(thumbs, lower, upper, found, rule)
     best = int(np.lexsort([-found[:, 9], reasons >= ACCEPTING])[0])
     row, reason = found[best].copy(), int(reasons[best])
@@ -438,4 +479,13 @@ def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) 
         row[[6, 7]] = row[[7, 6]]
         if reason < ACCEPTING:
             reason = int(transformations(row[None])[0]) + reason % 2
-    return Comparison(row[:6], int(ways.distance[best]) if len(ways.left) else None, reason, row)
+    whole = full_matrix(part(*right.box)) @ full_matrix(row[:6]) @ np.linalg.inv(full_matrix(part(*left.box)))
+    return Comparison(
+        map=whole[:2].ravel(),
+        inner=row[:6],
+        distance=int(ways.distance[best]) if len(ways.left) else None,
+        reason=reason,
+        found=row,
+        marks=marks[best].reshape(BLOCKS, BLOCKS),
+        upper=int(lower[best]),
+    )

@@ -51,7 +51,7 @@ from neardup.sources.memory import Held
 from neardup.sources.streams import WORKERS, worked_ahead
 from neardup.stars import ROUND, stars
 from neardup.survey import Again, Documents, Surveyor, changed
-from neardup.thumbs import PIXELS, Thumbs
+from neardup.thumbs import THUMB, Thumbs
 from neardup.types import PROTECTED, Bad, Batch, label
 from neardup.verify import (
     IDENTICAL,
@@ -151,6 +151,8 @@ class Settings:
     within: str | None = None
     across: str | None = None
     source_field: str | None = None
+    ignore_colour: bool = False
+    """Whether a picture in clearly other colours is still the same one."""
     guards: Guards = field(default_factory=Guards)
 
     def __post_init__(self) -> None:
@@ -158,8 +160,9 @@ class Settings:
         check_share("recall", self.recall)
         if self.radius is not None:
             whole("radius", self.radius, 0)
-        if not isinstance(self.exact, bool):
-            raise InvalidType(f"exact must be True or False, not {shown(self.exact)}")
+        for name in ("exact", "ignore_colour"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidType(f"{name} must be True or False, not {shown(getattr(self, name))}")
         for name in ("within", "across", "source_field"):
             if getattr(self, name) is not None:
                 check_text(name, getattr(self, name))
@@ -447,7 +450,7 @@ def check_choices(settings: Settings, scheme: Scheme | None, threads: int | None
             if rule.name in ("resolution", "size"):
                 raise InvalidValue(
                     f"keep rule {rule.name!r} is for pictures, and these are texts; "
-                    f"take longest, or max:{rule.field} if they have that field"
+                    "take longest, or max:FIELD with a field that they have"
                 )
     elif parse_measure(settings.verify).name not in (*pictures.RULES, "none") or scheme.hash != "dct-signs":
         raise InvalidValue(
@@ -630,9 +633,9 @@ class Flow:
         """The thumbnails of the pictures that stand for others, on the disk where memory does not do."""
         wanted = np.full(count, -1, dtype=np.int64)
         wanted[same.document] = np.arange(len(same.document))
-        shape = (len(same.document), PIXELS)
+        shape = (len(same.document), THUMB)
         thumbs: Thumbs
-        if shape[0] * PIXELS > self.memory:
+        if shape[0] * THUMB > self.memory:
             handle, path = tempfile.mkstemp(prefix="neardup-", dir=self.work)
             os.close(handle)
             thumbs = np.memmap(path, dtype=np.uint8, mode="w+", shape=shape)
@@ -695,7 +698,8 @@ class Flow:
         )
 
     def _picture_judge(self, found: Candidates) -> Callable[[Rows, Rows], Verdicts]:
-        rule = pictures.rule_of(self.measure.name, self.settings.similarity)
+        settings = self.settings
+        rule = pictures.rule_of(self.measure.name, settings.similarity, ignore_colour=settings.ignore_colour)
         ways = found.ways
         assert ways is not None
 

@@ -139,7 +139,7 @@ class Run:
         name, similarity = self._rule()
         if name not in PICTURE_RULES:
             raise DamagedFile(f"run {self.path!r} has no rule for pictures, but {shown(name)}")
-        return rule_of(name, similarity)
+        return rule_of(name, similarity, ignore_colour=self.settings.get("ignore_colour") is True)
 
     def _rule(self) -> tuple[str, float | None]:
         name, similarity = self.settings.get("verify") or "default", self.settings.get("similarity")

@@ -8,6 +8,7 @@ it names is then read and measured, or said to be not verified where it cannot b
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from neardup.schemes import scheme as scheme_of
 from neardup.sources import Source, format_of, is_file_name, mostly_pictures, open_source
 from neardup.sources.files import File
 from neardup.sources.names import id_path
-from neardup.thumbs import PIXELS, Thumbs, decode
+from neardup.thumbs import THUMB, Thumbs, decode
 
 RADIUS: Final = 100
 SIMILARITY: Final = 0.64
@@ -54,11 +55,17 @@ class Match:
 
 
 def search(
-    question: str, data: Sequence[str], *, scheme: str | None = None, threads: int | None = None
+    question: str,
+    data: Sequence[str],
+    *,
+    scheme: str | None = None,
+    ignore_colour: bool = False,
+    threads: int | None = None,
 ) -> list[Match]:
     """Search *data* (files, folders, indexes) for a file, a picture or a text, or for a text given itself.
 
-    *scheme* names that of the indexes, where it is none of our own.
+    *scheme* names that of the indexes, where it is none of our own. With *ignore_colour* a picture in
+    clearly other colours is found as well.
     """
     indexes = [path for path in data if is_index(path)]
     others = [path for path in data if path not in indexes]
@@ -68,9 +75,12 @@ def search(
         with open(question, "rb") as file:
             picture = file.read()
         for path in indexes:
-            found += search_picture_index(picture, Index.load(path), scheme, threads=threads)
+            index = Index.load(path)
+            found += search_picture_index(
+                picture, index, scheme, ignore_colour=ignore_colour, threads=threads
+            )
         if others:
-            found += search_pictures(picture, others, threads=threads)
+            found += search_pictures(picture, others, ignore_colour=ignore_colour, threads=threads)
         return _sorted(found)
     if os.path.isfile(question):
         with open(question, encoding="utf-8", errors="replace") as text:
@@ -115,47 +125,51 @@ def _sorted(found: list[Match]) -> list[Match]:
 
 
 def search_pictures(
-    picture: bytes, data: Any, *, radius: int = RADIUS, threads: int | None = None
+    picture: bytes,
+    data: Any,
+    *,
+    radius: int = RADIUS,
+    ignore_colour: bool = False,
+    threads: int | None = None,
 ) -> list[Match]:
     """The pictures of *data* (files, folders) that show what the file *picture* shows, the nearest first."""
-    return [_identical(one, picture) for one in _compared(_thumb(picture), *_thumbs(data), radius, threads)]
-
-
-def _identical(match: Match, picture: bytes) -> Match:
-    """*match*, told as what it is if its file is *picture*, byte for byte."""
-    path = id_path(match.id)
-    if not os.path.isfile(path) or os.path.getsize(path) != len(picture):
-        return match
-    with open(path, "rb") as file:
-        if file.read() != picture:
-            return match
-    return replace(match, distance=0, similarity=1.0, rule=pictures.IDENTICAL)
+    return _sorted(_compared(picture, _shelf(data), radius, ignore_colour, threads))
 
 
 def _thumb(picture: bytes) -> Thumbs:
     return np.frombuffer(decode(picture).thumb, dtype=np.uint8)[None]
 
 
-def _thumbs(data: Any) -> tuple[list[str], Thumbs]:
-    """The ids and the thumbnails of files."""
-    ids: list[str] = []
-    blocks = [np.zeros((0, PIXELS), dtype=np.uint8)]
-    for batch in open_source(data, format="image", unique=True):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shelf:
+    """Files of pictures: ids, SHA-256 of their bytes, thumbnails."""
+
+    ids: list[str]
+    digests: list[str]
+    thumbs: Thumbs
+
+
+def _shelf(data: Any) -> _Shelf:
+    found = _Shelf([], [], np.zeros((0, THUMB), dtype=np.uint8))
+    blocks = [found.thumbs]
+    for batch in open_source(data, format="image", unique=True) if data else ():
         assert batch.pictures is not None
-        ids += batch.ids.to_pylist()
+        found.ids.extend(batch.ids.to_pylist())
+        found.digests.extend(batch.texts.to_pylist())
         blocks.append(batch.pictures)
-    return ids, np.concatenate(blocks)
+    return replace(found, thumbs=np.concatenate(blocks))
 
 
 def _compared(
-    asked: Thumbs, ids: Sequence[str], there: Thumbs, radius: int, threads: int | None
+    picture: bytes, shelf: _Shelf, radius: int, ignore_colour: bool, threads: int | None
 ) -> list[Match]:
     """Which pictures show what the one that is asked for shows: each laid upon it, in both directions."""
+    ids, there, asked = shelf.ids, shelf.thumbs, _thumb(picture)
     thumbs = np.concatenate([there, asked])
     me = len(there)
     kept, own = (pictures.stored(some, threads=threads) for some in (there, asked))
     questions, others = (pictures.asked(some, views=PARTS, threads=threads) for some in (asked, there))
-    rule = pictures.RULES["loose"]
+    rule = pictures.rule_of("loose", ignore_colour=ignore_colour)
     within = pictures.propose(kept, questions, radius, own=False, threads=threads)
     around = pictures.propose(own, others, radius, own=False, threads=threads)
     elected = pictures.propose_by_corners(thumbs, me, threads=threads)
@@ -170,12 +184,17 @@ def _compared(
             if reason >= pictures.ACCEPTING:
                 continue
             number = int(min(left[row], right[row]))
-            similarity = round(float(min(seen[row, 9], 1.0)), 4)
+            same = np.array_equal(there[number], asked[0])
+            similarity = 1.0 if same else round(float(min(seen[row, 9], 1.0)), 4)
             match = Match(ids[number], int(ways.distance[row]), similarity, pictures.REASONS[reason])
             known = found.get(number, match)
             best = max(known, match, key=lambda one: one.similarity)
             found[number] = replace(best, distance=min(known.distance, match.distance))
-    return _sorted(list(found.values()))
+    digest = hashlib.sha256(picture).hexdigest()
+    for number, other in enumerate(shelf.digests):
+        if other == digest:
+            found[number] = Match(ids[number], 0, 1.0, pictures.IDENTICAL)
+    return list(found.values())
 
 
 def search_texts(
@@ -258,7 +277,12 @@ def _scheme(index: Index, name: str | None, *known: str) -> Scheme:
 
 
 def search_picture_index(
-    picture: bytes, index: Index, scheme: str | None = None, *, threads: int | None = None
+    picture: bytes,
+    index: Index,
+    scheme: str | None = None,
+    *,
+    ignore_colour: bool = False,
+    threads: int | None = None,
 ) -> list[Match]:
     """The pictures of *index* that show what the file *picture* shows, the nearest first."""
     own = _scheme(index, scheme, "image", "phash:256", "phash:64", "dhash:256", "dhash:64", "ahash:64")
@@ -275,15 +299,15 @@ def search_picture_index(
     for row, id, distance in index.search(prints, threads=threads):
         near[str(id)] = min(near.get(str(id), (distance, row)), (distance, row))
     paths = [path for id in near if os.path.isfile(path := id_path(id))]
-    ids, there = _thumbs(paths) if paths else ([], np.zeros((0, PIXELS), dtype=np.uint8))
+    shelf = _shelf(paths)
     return _sorted(
-        [_identical(one, picture) for one in _compared(asked, ids, there, RADIUS, threads)]
+        _compared(picture, shelf, RADIUS, ignore_colour, threads)
         + [
             Match(
                 id, distance, round(estimate(distance, own.bits), 4), f"{NOT_VERIFIED}: {views[row]}", False
             )
             for id, (distance, row) in near.items()
-            if id not in ids
+            if id not in shelf.ids
         ]
     )
 

@@ -1,7 +1,9 @@
-"""Pictures made small: safe decoding of a file to a grey thumbnail.
+"""Pictures made small: safe decoding of a file to a thumbnail of what is inside its borders.
 
-A thumbnail is 128 x 128 grey bytes whatever the shape of the picture was; its size is kept beside it.
-Decoding is bounded: too many pixels are an error, and large pictures are decoded one at a time.
+A thumbnail is 128 x 128 grey bytes, whatever the shape of the picture was, and behind them its colours:
+16 x 16 bytes of blue against yellow, and as many of red against green. Plain borders, bars and frames are
+cut off before, so that two pictures are not alike because both have a border; where the rest lies is kept
+beside it. Decoding is bounded: too many pixels are an error, and large pictures are decoded one at a time.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import io
 import threading
 import warnings
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -24,9 +27,14 @@ if TYPE_CHECKING:
     from PIL import Image
 
 Thumbs = npt.NDArray[np.uint8]
+Box = tuple[float, float, float, float]  # left, top, right, bottom, of the unit square
 
+WHOLE: Final = (0.0, 0.0, 1.0, 1.0)
 SIDE: Final = 128
 PIXELS: Final = SIDE * SIDE
+# Colours are kept for this many places a side; a thumbnail is grey levels, then blue, then red.
+PATCHES: Final = 16
+THUMB: Final = PIXELS + 2 * PATCHES * PATCHES
 # More pixels than this are not decoded: the limit at which Pillow speaks of a bomb.
 PIXEL_LIMIT: Final = 178_956_970
 # Pictures above this are decoded one at a time, so that threads do not multiply their memory.
@@ -61,10 +69,28 @@ class Picture:
     reduced: bool
     """Whether a JPEG file was decoded at a smaller scale."""
     thumb: bytes
+    """Grey levels and colours of what is inside its borders."""
+    box: Box = WHOLE
 
     @property
     def pixels(self) -> int:
         return self.width * self.height
+
+    @property
+    def inner_pixels(self) -> int:
+        return inner_pixels(self.width, self.height, self.box)
+
+
+def inner_pixels(width: int, height: int, box: Box) -> int:
+    """How many pixels a picture has without its borders: without what is plain on two opposite sides.
+
+    >>> inner_pixels(200, 100, (0.25, 0.0, 0.75, 0.9))
+    10000
+    """
+    left, top, right, bottom = box
+    across = right - left if left > 0 and right < 1 else 1.0
+    down = bottom - top if top > 0 and bottom < 1 else 1.0
+    return round(width * across) * round(height * down)
 
 
 def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Picture:
@@ -125,17 +151,18 @@ def decoded(image: Image.Image, limit: int = PIXEL_LIMIT, reduce: bool = False) 
     if width < 1 or height < 1:
         raise BadPicture("has no pixels")
     taken, turn = _exif(image)
-    reduced = reduce and image.format == "JPEG" and image.draft("L", (DRAFT, DRAFT)) is not None
+    # Brightness and colours as they are in the file: the same grey levels as without the colours.
+    reduced = reduce and image.format == "JPEG" and image.draft("YCbCr", (DRAFT, DRAFT)) is not None
     reduced = reduced and image.size != (width, height)
     if image.size[0] * image.size[1] > LARGE:
         with _large:
-            thumb = _thumb(image)
+            grey, colours, box = _inside(image)
     else:
-        thumb = _thumb(image)
-    pixels = np.asarray(thumb, dtype=np.uint8)
+        grey, colours, box = _inside(image)
     if turn >= 5:
         width, height = height, width
-    return Picture(width, height, taken, bool(reduced), _turned(pixels, turn).tobytes())
+    parts = [_turned(part, turn).tobytes() for part in (grey, *colours)]
+    return Picture(width, height, taken, bool(reduced), b"".join(parts), _turned_box(box, turn))
 
 
 def _check_png(data: bytes) -> None:
@@ -168,8 +195,7 @@ def look(data: bytes, side: int = 320) -> tuple[Picture, Image.Image]:
             turned = turned.convert("RGBA")
             turned = Image.alpha_composite(Image.new("RGBA", turned.size, "white"), turned)
         elif turned.mode in ("I", "F") or turned.mode.startswith("I;16"):
-            grey = np.frombuffer(found.thumb, dtype=np.uint8).reshape(SIDE, SIDE)
-            turned = Image.fromarray(grey).resize((side, side))
+            turned = _eight_bits(turned)
         colours = turned.convert("RGB")
         colours.thumbnail((side, side))
     clean = Image.new("RGB", colours.size)
@@ -209,30 +235,170 @@ def _turned(pixels: Thumbs, turn: int) -> Thumbs:
     return np.ascontiguousarray(pixels)
 
 
-def _thumb(image: Image.Image) -> Image.Image:
-    """Grey, small and square."""
+def _turned_box(box: Box, turn: int) -> Box:
+    left, top, right, bottom = box
+    if turn >= 5:
+        left, top, right, bottom = top, left, bottom, right
+    if turn in (2, 3, 6, 7):
+        left, right = 1 - right, 1 - left
+    if turn in (3, 4, 7, 8):
+        top, bottom = 1 - bottom, 1 - top
+    return left, top, right, bottom
+
+
+# --- what is inside --------------------------------------------------------------------------------------
+
+# Frames within frames that are cut off.
+FRAMES: Final = 4
+# How far grey levels of a border may be from each other, and the share of a line that must be so near.
+PLAIN: Final = 10
+NEARLY: Final = 0.97
+# How far the last line of a border may be from the first.
+DRIFT: Final = 4
+# Lines next to a border that show some of it as well, and the least lines of a picture inside of it.
+BLURRED: Final = 2
+LEAST: Final = SIDE // 5
+# The most lines of a border that have writing on them.
+WRITTEN: Final = SIDE // 5
+# The most of the lines inside a border that has its colour: on one side, and on two opposite ones. What has
+# more is the ground of a picture.
+GROUND: Final = (0.25, 0.5)
+
+
+def border(grey: Thumbs) -> tuple[int, int, int, int] | None:
+    """Where the inside of a thumbnail begins and ends (left, top, right, bottom); None without a border.
+
+    A border is plain, and what is inside of it begins along a straight line: the ground around a thing is no
+    border.
+
+    >>> framed = np.zeros((128, 128), np.uint8)
+    >>> framed[32:96, 16:112] = np.random.default_rng(1).integers(0, 255, (64, 96))
+    >>> border(framed)
+    (18, 34, 110, 94)
+    """
+    pixels = grey.astype(np.int16)
+    sides = [lines.astype(np.int16) for lines in (pixels.T, pixels, pixels.T[::-1], pixels[::-1])]
+    grounds = [float(np.median(lines[0])) for lines in sides]
+    # A line belongs to the border if nearly all of it has the colour of the first.
+    plain = [_alike(lines, ground) >= NEARLY for lines, ground in zip(sides, grounds, strict=True)]
+    if any(lines.all() for lines in plain):
+        return None
+    edges = [int(np.argmin(lines)) for lines in plain]
+    for side, lines in enumerate(sides):
+        # A sky that grows brighter from line to line is none.
+        last = lines[max(0, edges[side] - 1)]
+        edges[side] *= abs(float(np.median(last)) - grounds[side]) <= DRIFT
+    for side, lines in enumerate(sides):
+        # Writing on a frame of which the other sides are plain, as below an instant photo.
+        rest = [one for other, one in enumerate(grounds) if other != side and edges[other]]
+        if edges[side] and len(rest) == 3 and all(abs(one - grounds[side]) <= PLAIN for one in rest):
+            edges[side] += _written(_between(lines, edges, side), edges[side], grounds[side])
+    found = []
+    for side, lines in enumerate(sides):
+        begin, other = edges[side] + BLURRED, (side + 2) % 4
+        both = edges[other] > 0 and abs(grounds[other] - grounds[side]) <= PLAIN
+        following = _between(lines, edges, side)[begin : begin + 3]
+        ground = float(_alike(following, grounds[side]).mean()) if following.size else 1.0
+        found.append(begin if edges[side] and ground < GROUND[both] else 0)
+    left, top, right, bottom = found[0], found[1], SIDE - found[2], SIDE - found[3]
+    if right - left < LEAST or bottom - top < LEAST or not any(found):
+        return None
+    return left, top, right, bottom
+
+
+def _between(lines: npt.NDArray[np.int16], edges: list[int], side: int) -> npt.NDArray[np.int16]:
+    """The lines of a side without what belongs to the borders of the two sides next to it."""
+    return lines[:, edges[1 - side % 2] : SIDE - edges[3 - side % 2]]
+
+
+def _alike(lines: npt.NDArray[np.int16], ground: float) -> npt.NDArray[np.float64]:
+    """The share of each line that is near to *ground*."""
+    return np.asarray((np.abs(lines - ground) <= PLAIN).mean(axis=1))
+
+
+def _written(lines: npt.NDArray[np.int16], begin: int, ground: float) -> int:
+    """How many more lines belong to a border that has writing on it; 0 if that cannot be told."""
+    alike = _alike(lines[begin : begin + WRITTEN], ground) if lines.size else np.zeros(0)
+    plain = np.flatnonzero(alike >= NEARLY)
+    if not len(plain) or alike[: plain[-1] + 1].min() < 0.5:
+        return 0
+    return int(plain[-1]) + 1
+
+
+def _inside(image: Image.Image) -> tuple[Thumbs, Thumbs, Box]:
+    """Grey levels and colours of what is inside the borders, and where that is."""
+    small = _shrinking(image)
+    grey, box = small(WHOLE, SIDE)[0], WHOLE
+    for _ in range(FRAMES):
+        edges = border(grey)
+        if edges is None:
+            break
+        (left, top, right, bottom), across, down = box, box[2] - box[0], box[3] - box[1]
+        cut = [edge / SIDE for edge in edges]
+        box = (
+            left + cut[0] * across,
+            top + cut[1] * down,
+            right - (1 - cut[2]) * across,
+            bottom - (1 - cut[3]) * down,
+        )
+        grey = small(box, SIDE)[0]
+    return grey, small(box, PATCHES)[1], box
+
+
+Shrinking = Callable[[Box, int], tuple[Thumbs, Thumbs]]
+
+
+def _shrinking(image: Image.Image) -> Shrinking:
+    """What makes a part of *image* so many pixels a side: its grey levels, and its blue and red."""
     from PIL import Image
+
+    def part(of: Image.Image, box: Box, side: int) -> Image.Image:
+        (width, height), (left, top, right, bottom) = of.size, box
+        place = (left * width, top * height, right * width, bottom * height)
+        return of.resize((side, side), Image.Resampling.BILINEAR, place, reducing_gap=3.0)
+
+    def shrunk(grey: Image.Image, colours: Image.Image | None) -> Shrinking:
+        def small(box: Box, side: int) -> tuple[Thumbs, Thumbs]:
+            if side == SIDE or colours is None:
+                levels = np.asarray(part(grey, box, side))
+                return levels, np.full((2, side, side), 128, dtype=np.uint8)
+            # Fine first, so that edges do not count more than areas.
+            bands = part(colours, box, 4 * side).convert("YCbCr").resize((side, side), Image.Resampling.BOX)
+            levels = np.asarray(bands)
+            return levels[..., 0], levels[..., 1:].transpose(2, 0, 1)
+
+        return small
 
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        values = np.asarray(image).astype(np.float64)
-        values = np.where(np.isfinite(values), values, 0.0)
-        low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 else (None, None)
-        if image.mode == "F" or low is None:
-            low, high = float(values.min()), float(values.max())
-        assert high is not None
-        grey = np.rint((values - low) * (255.0 / max(high - low, 1e-9))).astype(np.uint8)
-        return _small(Image.fromarray(grey))
+        return shrunk(_eight_bits(image), None)
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or "transparency" in image.info:
-        full = image.convert("RGBA")
-        small = _small(full.convert("RGBa")).convert("RGBA")
-        on = [Image.new("RGBA", small.size, shade) for shade in ("white", "black")]
-        light, dark = (Image.alpha_composite(ground, small).convert("L") for ground in on)
+        layer = image.convert("RGBA").convert("RGBa")
+
+        def laid(box: Box, side: int, shade: str) -> tuple[Thumbs, Thumbs]:
+            upper = part(layer, box, side).convert("RGBA")
+            shown = Image.alpha_composite(Image.new("RGBA", upper.size, shade), upper)
+            bands = np.asarray(shown.convert("RGB").convert("YCbCr"))[..., 1:].transpose(2, 0, 1)
+            return np.asarray(shown.convert("L")), bands
+
         # A white drawing on nothing is seen on black.
-        return light if np.ptp(np.asarray(light)) >= 8 else dark
-    return _small(image if image.mode == "L" else image.convert("RGB").convert("L"))
+        ground = "white" if np.ptp(laid(WHOLE, SIDE, "white")[0]) >= 8 else "black"
+        return lambda box, side: laid(box, side, ground)
+    if image.mode == "YCbCr":
+        return shrunk(image.getchannel("Y"), image)
+    if image.mode == "L":
+        return shrunk(image, None)
+    colours = image.convert("RGB")
+    return shrunk(colours.convert("L"), colours)
 
 
-def _small(image: Image.Image) -> Image.Image:
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """An image of large or broken numbers as grey levels."""
     from PIL import Image
 
-    return image.resize((SIDE, SIDE), Image.Resampling.BILINEAR, reducing_gap=3.0)
+    values = np.asarray(image).astype(np.float64)
+    values = np.where(np.isfinite(values), values, 0.0)
+    low, high = (0.0, 65535.0) if values.min() >= 0 and values.max() <= 65535 else (None, None)
+    if image.mode == "F" or low is None:
+        low, high = float(values.min()), float(values.max())
+    assert high is not None
+    return Image.fromarray(np.rint((values - low) * (255.0 / max(high - low, 1e-9))).astype(np.uint8))

@@ -139,7 +139,7 @@ pub fn fingerprints(
 pub type Map = [f64; 6];
 
 /// What was found of two pictures.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     pub map: Map,
     /// Shares of the two pictures that the other one shows as well.
@@ -157,6 +157,25 @@ pub struct Agreement {
     /// The share of the blocks not at the rim that agree nearly wholly, in the coarse image: equal frames say
     /// little.
     pub strong: f64,
+    /// Mean, share and number of the blocks not at the rim alone, as if there were no others; the share is the
+    /// smaller one of the coarse and the fine image.
+    pub inner_mean: f64,
+    pub inner_share: f64,
+    pub inner_blocks: f64,
+    /// What each block of the first picture says, in the coarse image.
+    pub marks: [Mark; BLOCKS * BLOCKS],
+}
+
+/// What a block says: that both show the same there or not, that there is nothing to tell by, or that the
+/// other picture does not show that place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(u8)]
+pub enum Mark {
+    Agrees,
+    Differs,
+    #[default]
+    Unseen,
+    Plain,
 }
 
 /// A picture at 32, 64 and 128 pixels a side.
@@ -340,16 +359,34 @@ impl Sums {
 }
 
 /// Blocks of an image a side.
-const BLOCKS: usize = 8;
+pub const BLOCKS: usize = 8;
 /// Variance that is taken for noise, and the least deviation of a block that shows something.
 const NOISE: f64 = 4.0;
 const TOLD: f64 = 0.15;
 const AGREES: f64 = 0.5;
 const STRONG: f64 = 0.9;
 
-/// Correlation of the whole, mean and share of the blocks, their number, the share of `one` that is seen, and
-/// the share of the blocks not at the rim that agree nearly wholly.
-fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> [f64; 6] {
+/// What some blocks say together.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    whole: f64,
+    mean: f64,
+    share: f64,
+    count: f64,
+    /// The share of them that agree nearly wholly.
+    strong: f64,
+}
+
+/// Two images laid upon each other: all blocks, those not at the rim, and the share of `one` that is seen.
+#[derive(Clone, Copy)]
+struct Compared {
+    all: Told,
+    inner: Told,
+    seen: f64,
+    marks: [Mark; BLOCKS * BLOCKS],
+}
+
+fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> Compared {
     let step = 1.0 / side as f64;
     let mut blocks = [Sums::default(); BLOCKS * BLOCKS];
     for (at, &value) in one.iter().enumerate() {
@@ -359,33 +396,43 @@ fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> [f64; 6] {
             blocks[row * BLOCKS / side * BLOCKS + column * BLOCKS / side].add(f64::from(value), found);
         }
     }
+    let full = (side / BLOCKS * (side / BLOCKS)) as f64;
+    let inner = |at: usize| [at / BLOCKS, at % BLOCKS].iter().all(|line| (1..BLOCKS - 1).contains(line));
+    let seen = blocks.iter().map(|block| block.count).sum::<f64>() / (side * side) as f64;
+    let mut marks = [Mark::Unseen; BLOCKS * BLOCKS];
+    let all = told(&blocks, full, |_| true, |at, mark| marks[at] = mark);
+    Compared { all, inner: told(&blocks, full, inner, |_, _| ()), seen, marks }
+}
+
+/// What the blocks that are wanted say, those with at least half of `full` points; `mark` is told of each.
+fn told(blocks: &[Sums], full: f64, wanted: impl Fn(usize) -> bool, mut mark: impl FnMut(usize, Mark)) -> Told {
+    let chosen = || blocks.iter().enumerate().filter(|&(at, _)| wanted(at));
     let mut all = Sums::default();
-    blocks.iter().for_each(|block| all.plus(block));
+    chosen().for_each(|(_, block)| all.plus(block));
     let (deviation, behind, _) = all.spread();
     let gain = deviation / behind.max(1e-6);
-    let full = (side / BLOCKS * (side / BLOCKS)) as f64;
-    let (mut weights, mut mean, mut share, mut count) = (0.0, 0.0, 0.0, 0.0);
-    let (mut inner, mut strong) = (0.0, 0.0);
-    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.count >= 0.5 * full) {
+    let (mut weights, mut found) = (0.0, Told { whole: all.correlation(NOISE), ..Told::default() });
+    for (at, block) in chosen().filter(|(_, block)| block.count >= 0.5 * full) {
         let (a, b, _) = block.spread();
         let told = a.max(b * gain);
         if told < (TOLD * deviation).max(2.0) {
+            mark(at, Mark::Plain);
             continue;
         }
         let weight = told.min(deviation) * block.count / full;
-        let found = block.correlation(NOISE);
+        let agrees = block.correlation(NOISE);
+        mark(at, if agrees >= AGREES { Mark::Agrees } else { Mark::Differs });
         weights += weight;
-        mean += weight * found.max(0.0);
-        share += if found >= AGREES { weight } else { 0.0 };
-        if [at / BLOCKS, at % BLOCKS].iter().all(|line| (1..BLOCKS - 1).contains(line)) {
-            inner += weight;
-            strong += if found >= STRONG { weight } else { 0.0 };
-        }
-        count += 1.0;
+        found.mean += weight * agrees.max(0.0);
+        found.share += if agrees >= AGREES { weight } else { 0.0 };
+        found.strong += if agrees >= STRONG { weight } else { 0.0 };
+        found.count += 1.0;
     }
     let weights = f64::max(weights, 1e-9);
-    let seen = all.count / (side * side) as f64;
-    [all.correlation(NOISE), mean / weights, share / weights, count, seen, strong / f64::max(inner, 1e-9)]
+    found.mean /= weights;
+    found.share /= weights;
+    found.strong /= weights;
+    found
 }
 
 /// The agreement of two thumbnails, `map` being where the first is thought to lie in the second.
@@ -397,11 +444,11 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
     let mut found = best;
     if improve(&first.0[0], &second.0[0], SIDE / 4, &mut found, &mut light, 9) {
         let now = compare(&first.0[0], &second.0[0], SIDE / 4, &found);
-        if now[1] >= start[1] {
+        if now.all.mean >= start.all.mean {
             best = found;
         }
-        if now[1].max(start[1]) < 0.45 {
-            return summed(best, compare(&first.0[0], &second.0[0], SIDE / 4, &best), [0.0; 6]);
+        if now.all.mean.max(start.all.mean) < 0.45 {
+            return summed(best, compare(&first.0[0], &second.0[0], SIDE / 4, &best), None);
         }
     }
     let before = compare(&first.0[1], &second.0[1], SIDE / 2, &best);
@@ -409,26 +456,31 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
     let mut coarse = before;
     if improve(&first.0[1], &second.0[1], SIDE / 2, &mut found, &mut light, 4) {
         let now = compare(&first.0[1], &second.0[1], SIDE / 2, &found);
-        if now[1] >= before[1] {
+        if now.all.mean >= before.all.mean {
             (best, coarse) = (found, now);
         }
     }
-    summed(best, coarse, compare(&first.0[2], &second.0[2], SIDE, &best))
+    summed(best, coarse, Some(compare(&first.0[2], &second.0[2], SIDE, &best)))
 }
 
-fn summed(map: Map, coarse: [f64; 6], fine: [f64; 6]) -> Agreement {
+fn summed(map: Map, coarse: Compared, fine: Option<Compared>) -> Agreement {
+    let (fine, inner) = fine.map_or_else(Default::default, |fine| (fine.all, fine.inner));
     let size = (map[0] * map[4] - map[1] * map[3]).abs();
     Agreement {
         map,
-        covered: coarse[4],
-        covering: (coarse[4] * size).min(1.0),
-        whole: coarse[0],
-        mean: coarse[1],
-        share: coarse[2],
-        blocks: coarse[3],
-        strong: coarse[5],
-        fine_mean: fine[1],
-        fine_share: fine[2],
+        covered: coarse.seen,
+        covering: (coarse.seen * size).min(1.0),
+        whole: coarse.all.whole,
+        mean: coarse.all.mean,
+        share: coarse.all.share,
+        blocks: coarse.all.count,
+        strong: coarse.inner.strong,
+        fine_mean: fine.mean,
+        fine_share: fine.share,
+        inner_mean: coarse.inner.mean,
+        inner_share: coarse.inner.share.min(inner.share),
+        inner_blocks: coarse.inner.count,
+        marks: coarse.marks,
     }
 }
 
@@ -441,9 +493,7 @@ pub fn agreements(thumbs: &[u8], left: &[usize], right: &[usize], maps: &[Map], 
             found.push((at, agreement(thumb(left[at]), thumb(right[at]), &maps[at])));
         }
     });
-    let mut found = vec![Agreement::default(); left.len()];
-    for (at, one) in parts.into_iter().flatten() {
-        found[at] = one;
-    }
-    found
+    let mut found: Vec<(usize, Agreement)> = parts.into_iter().flatten().collect();
+    found.sort_unstable_by_key(|&(at, _)| at);
+    found.into_iter().map(|(_, one)| one).collect()
 }

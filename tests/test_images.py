@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw, ImageFont, ImageOps
+from PIL import Image, ImageColor, ImageDraw, ImageEnhance, ImageFont, ImageOps
 
 import neardup as nd
 from neardup import pictures, thumbs
@@ -29,7 +29,7 @@ from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, p
 from neardup.search import search_pictures
 from neardup.sources import images, mostly_pictures, open_source
 from neardup.sources.files import File
-from neardup.thumbs import PIXELS, SIDE, BadPicture, address, decode, look
+from neardup.thumbs import SIDE, THUMB, BadPicture, address, decode, look
 
 from .killed import Killer
 
@@ -176,7 +176,7 @@ def test_damaged_bytes_give_a_picture_or_a_reason(noise, kind, at):
     data = data_of(scene(2, (40, 30)), kind)
     at %= len(data)
     try:
-        assert len(decode(data[:at] + noise + data[at + len(noise) :]).thumb) == PIXELS
+        assert len(decode(data[:at] + noise + data[at + len(noise) :]).thumb) == THUMB
     except BadPicture:
         return
 
@@ -273,7 +273,8 @@ CHANGES = {
     "rot90 or rot270": (lambda im: im.rotate(90, expand=True), "same picture: rot"),
     "crop": (lambda im: im.crop((30, 25, 290, 215)), "same picture: crop"),
     "turned": (lambda im: im.rotate(5), "same picture: "),
-    "bars": (lambda im: ImageOps.expand(im, (0, 50), "black"), "same picture: crop"),
+    "bars": (lambda im: ImageOps.expand(im, (0, 50), "black"), "same picture"),
+    "border": (lambda im: ImageOps.expand(im, 25, "white"), "same picture"),
     "half of a collage": (lambda im: _collage(im, scene(99)), "same picture: crop"),
 }
 
@@ -345,6 +346,14 @@ def test_threads_change_no_corner():
     assert one.table().equals(two.table())
 
 
+def test_threads_change_no_agreement_and_no_mark():
+    thumbs = np.array([thumb_of(scene(seed)) for seed in range(40)])
+    left, right = np.arange(39), np.arange(1, 40)
+    maps = np.tile(np.array([1.0, 0, 0, 0, 1, 0]), (39, 1))
+    one, two = (pictures.agreements(thumbs, left, right, maps, threads=threads) for threads in (1, 4))
+    assert np.array_equal(one, two)
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_picture_is_found_and_the_change_is_named(name):
     change, words = CHANGES[name]
@@ -381,6 +390,261 @@ def test_agreement_with_itself_is_whole():
     thumbs = np.array([thumb_of(scene(1))] * 2)
     found = pictures.agreements(thumbs, np.array([0]), np.array([1]), np.array([[1.0, 0, 0, 0, 1, 0]]))[0]
     assert dict(zip(pictures.AGREEMENT, found, strict=True))["mean"] > 0.97
+
+
+# --- borders ---------------------------------------------------------------------------------------------
+
+
+def smooth(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
+    """A dark or smooth picture, such as a night sky or fog: most of what is to be seen in it is its frame."""
+    draw = np.random.default_rng(seed)
+    layers = np.zeros((size[1], size[0], 3))
+    for cells, weight in ((2, 8), (4, 14), (9, 5), (31, 3)):
+        noise = Image.fromarray(draw.integers(0, 256, (cells, cells, 3), dtype=np.uint8))
+        layers += (np.asarray(noise.resize(size, Image.Resampling.BICUBIC)) - 127.0) * weight / 127
+    return Image.fromarray(np.clip(layers + (40, 60, 110, 170)[seed % 4], 0, 255).astype(np.uint8))
+
+
+def _frame(image: Image.Image, *layers: tuple[str, float]) -> Image.Image:
+    for colour, share in layers:
+        image = ImageOps.expand(image, max(1, round(share * 320)), colour)
+    return image
+
+
+def _rounded(image: Image.Image) -> Image.Image:
+    mask = Image.new("L", image.size, 0)
+    ImageDraw.Draw(mask).rounded_rectangle((0, 0, *image.size), 30, fill=255)
+    framed = Image.new("RGB", (image.width + 40, image.height + 40), "white")
+    framed.paste(image, (20, 20), mask)
+    return framed
+
+
+def _instant(image: Image.Image) -> Image.Image:
+    framed = ImageOps.expand(image, (16, 16, 16, 70), "#fafaf5")
+    ImageDraw.Draw(framed).text((110, 270), "Summer", fill="#333333", font=ImageFont.load_default(30))
+    return framed
+
+
+def _noisy(image: Image.Image) -> Image.Image:
+    return Image.open(io.BytesIO(data_of(_frame(image, ("#f4f0e8", 0.06)), "JPEG", quality=25))).convert(
+        "RGB"
+    )
+
+
+FRAMES = {
+    "white, 3 %": lambda im: _frame(im, ("white", 0.03)),
+    "white, 6 %": lambda im: _frame(im, ("white", 0.06)),
+    "black, 6 %": lambda im: _frame(im, ("black", 0.06)),
+    "red, 12 %": lambda im: _frame(im, ("#c02020", 0.12)),
+    "white, 25 %": lambda im: _frame(im, ("white", 0.25)),
+    "letterbox": lambda im: ImageOps.expand(im, (0, 45), "black"),
+    "pillarbox": lambda im: ImageOps.expand(im, (60, 0), "white"),
+    "a line inside a border": lambda im: _frame(im, ("black", 0.006), ("white", 0.05)),
+    "a mat inside a frame": lambda im: _frame(im, ("white", 0.01), ("#eee8dd", 0.08), ("#402010", 0.04)),
+    "rounded": _rounded,
+    "an instant photo with writing": _instant,
+    "noisy": _noisy,
+    "turned on black": lambda im: im.rotate(5, Image.Resampling.BICUBIC),
+}
+
+
+def accepted(shown: list[Image.Image], rule: str = "default") -> set[tuple[int, int]]:
+    """The pairs of pictures that are said to show the same."""
+    thumbs = np.array([thumb_of(image) for image in shown])
+    ways = pictures.merged(
+        pictures.propose(pictures.stored(thumbs), pictures.asked(thumbs), pictures.RADIUS),
+        pictures.propose_by_corners(thumbs),
+    )
+    low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
+    begin = np.flatnonzero(np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])) & (low >= 0))
+    ends = np.append(begin[1:], len(low))
+    seen = pictures.verify(thumbs, ways, begin, ends, pictures.RULES[rule])
+    return {(int(low[row]), int(high[row])) for row in begin[seen.accepted]}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("rule", ["default", "loose"])
+def test_different_pictures_with_the_same_frame_are_not_the_same(name, rule):
+    shown = [FRAMES[name](image) for seed in range(10) for image in (smooth(seed), scene(seed))]
+    assert accepted(shown, rule) == set()
+
+
+@pytest.mark.parametrize("name", [name for name in FRAMES if name != "turned on black"])
+def test_a_picture_and_its_framed_copy_are_the_same(name):
+    shown = [scene(seed) for seed in range(6)]
+    found = accepted([*shown, *map(FRAMES[name], shown)])
+    assert found == {(at, at + 6) for at in range(6)}
+
+
+@pytest.mark.parametrize("name", ["white, 6 %", "letterbox", "a mat inside a frame"])
+def test_the_inside_of_a_frame_is_found_within_two_hundredths(name):
+    bare, framed = scene(1), FRAMES[name](scene(1))
+    across, down = (framed.width - 320) / 2 / framed.width, (framed.height - 240) / 2 / framed.height
+    for edge, wanted in zip(decode(data_of(framed)).box, (across, down, 1 - across, 1 - down), strict=True):
+        assert abs(edge - wanted) < 0.04
+    assert decode(data_of(bare)).box == (0, 0, 1, 1)
+
+
+def test_the_ground_around_a_thing_is_no_border():
+    image = Image.new("RGB", (300, 300), "white")
+    ImageDraw.Draw(image).ellipse((80, 60, 220, 240), fill="#305090")
+    assert decode(data_of(image)).box == (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_the_inside_of_a_frame_is_turned_as_exif_says(turn):
+    image = ImageOps.expand(scene(3), (64, 0, 0, 0), "white")
+    image = ImageOps.expand(image, (0, 0, 32, 0), "white")  # a wider border on the left
+    notes = Image.Exif()
+    notes[0x0112] = turn
+    data = data_of(image, "JPEG", quality=95, exif=notes)
+    upright = data_of(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
+    assert np.allclose(decode(data).box, decode(upright).box, atol=0.02)
+
+
+def test_a_framed_copy_does_not_win_by_its_border(tmp_path):
+    for seed in range(3):
+        saved(scene(seed), tmp_path / f"{seed}.png")
+        saved(_frame(scene(seed), ("white", 0.1)), tmp_path / f"{seed}-framed.png")
+    dedupe(tmp_path, tmp_path / "out", "--keep", "resolution", "--no-guards")
+    kept = {os.path.basename(row["id"]) for row in rows_of(tmp_path / "out") if row["keep"]}
+    assert kept == {"0.png", "1.png", "2.png"}
+
+
+def test_a_larger_picture_wins_with_its_border(tmp_path):
+    saved(scene(1), tmp_path / "small.png")
+    saved(_frame(scene(1).resize((640, 480)), ("white", 0.1)), tmp_path / "framed.png")
+    dedupe(tmp_path, tmp_path / "out", "--keep", "resolution", "--no-guards")
+    assert [os.path.basename(row["id"]) for row in rows_of(tmp_path / "out") if row["keep"]] == ["framed.png"]
+
+
+def test_the_share_of_blocks_that_agree_is_that_of_the_map_shown(library, tmp_path, capsys):
+    changed = scene(1)
+    ImageDraw.Draw(changed).rectangle((200, 20, 319, 150), fill="white")
+    for other in (changed, scene(3), _frame(changed, ("white", 0.1)), changed.crop((40, 20, 320, 240))):
+        path = saved(other, tmp_path / "other.png")
+        capsys.readouterr()
+        assert run(["explain", str(library / "1.png"), str(path), "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        same, differ = (sum(row.count(mark) for row in told["differs"]) for mark in ".#")
+        assert told["agree"] == pytest.approx(same / max(1, same + differ))
+        assert [len(row) for row in told["differs"]] == [8] * 8
+
+
+# --- colours ---------------------------------------------------------------------------------------------
+
+
+def _hue(image: Image.Image, degrees: int) -> Image.Image:
+    hue, *rest = image.convert("HSV").split()
+    return Image.merge(
+        "HSV", (hue.point([(at + degrees * 256 // 360) % 256 for at in range(256)]), *rest)
+    ).convert("RGB")
+
+
+def _levels(image: Image.Image, *gains: float) -> Image.Image:
+    return Image.fromarray(np.clip(np.asarray(image) * np.array(gains), 0, 255).astype(np.uint8))
+
+
+def shirt(colour: str) -> Image.Image:
+    """A thing of one colour, with folds, on white, as a shop shows it."""
+    image = Image.new("RGB", (240, 300), "white")
+    pen = ImageDraw.Draw(image)
+    shape = [
+        (40, 60),
+        (90, 30),
+        (150, 30),
+        (200, 60),
+        (225, 130),
+        (185, 140),
+        (185, 270),
+        (55, 270),
+        (55, 140),
+        (15, 130),
+    ]
+    pen.polygon(shape, fill=colour)
+    for at in range(8):
+        pen.line(
+            (70 + 14 * at, 90 + 9 * (at % 3), 64 + 15 * at, 255),
+            fill=tuple(x * 3 // 4 for x in ImageColor.getrgb(colour)),
+            width=4,
+        )
+    pen.ellipse((95, 22, 145, 52), fill="#dddddd")
+    return image
+
+
+SAME_COLOURS = {
+    "grey": lambda im: im.convert("L"),
+    "paler": lambda im: ImageEnhance.Color(im).enhance(0.3),
+    "more colourful": lambda im: ImageEnhance.Color(im).enhance(1.8),
+    "sepia": lambda im: ImageOps.colorize(im.convert("L"), "#301808", "#ffeecc"),
+    "two tones": lambda im: ImageOps.colorize(im.convert("L"), "#001040", "#c0e0ff"),
+    "warmer": lambda im: _levels(im, 1.25, 1, 0.7),
+    "cooler": lambda im: _levels(im, 0.75, 1, 1.3),
+    "tinted": lambda im: Image.blend(im, Image.new("RGB", im.size, "#2040ff"), 0.25),
+    "darker": lambda im: ImageEnhance.Brightness(im).enhance(0.6),
+    "compressed": lambda im: Image.open(io.BytesIO(data_of(im, "JPEG", quality=10))),
+    "few colours": lambda im: im.convert("P", palette=Image.Palette.ADAPTIVE),
+    "a little of hue": lambda im: _hue(im, 20),
+}
+OTHER_COLOURS = {
+    "hues turned by 180 degrees": lambda im: Image.merge(
+        "YCbCr",
+        [
+            one if at == 0 else one.point(lambda x: 256 - x)
+            for at, one in enumerate(im.convert("YCbCr").split())
+        ],
+    ).convert("RGB"),
+    "cropped, mirrored and turned by 120 degrees": lambda im: ImageOps.mirror(
+        _yrot(im, 120).crop((20, 15, 300, 225))
+    ),
+}
+
+
+def _yrot(image: Image.Image, degrees: int) -> Image.Image:
+    """Hues turned at the same brightness."""
+    pixels = np.asarray(image.convert("YCbCr")).astype(np.float64)
+    turned = (pixels[..., 1] - 128 + 1j * (pixels[..., 2] - 128)) * np.exp(1j * np.deg2rad(degrees))
+    pixels[..., 1], pixels[..., 2] = turned.real + 128, turned.imag + 128
+    return Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8), "YCbCr").convert("RGB")
+
+
+@pytest.mark.parametrize("name", SAME_COLOURS)
+def test_tints_filters_and_grey_are_no_other_colours(name):
+    for seed in range(6):
+        assert (verdict(scene(seed), SAME_COLOURS[name](scene(seed))) or "").startswith("same picture")
+        assert verdict(scene(seed), SAME_COLOURS[name](scene(seed))) not in pictures.REJECTED
+
+
+@pytest.mark.parametrize("name", OTHER_COLOURS)
+def test_a_picture_in_clearly_other_colours_is_another_one(name):
+    for seed in range(6):
+        assert verdict(scene(seed), OTHER_COLOURS[name](scene(seed))) == "same picture in other colours"
+
+
+def test_colour_variants_of_a_shop_are_different_products(tmp_path):
+    for colour in ("#c02030", "#2040b0", "#208040"):
+        saved(shirt(colour), tmp_path / f"{colour[1:]}.png")
+        saved(shirt(colour).resize((160, 200)), tmp_path / f"{colour[1:]}-small.jpg", quality=85)
+    out = [tmp_path / "out", tmp_path / "ignoring"]
+    dedupe(tmp_path, out[0], "--no-guards")
+    evidence = rows_of(out[0], "evidence")
+    assert sum(row["keep"] for row in rows_of(out[0])) == 3
+    assert {row["rule"] for row in evidence if not row["accepted"]} == {"same picture in other colours"}
+    dedupe(tmp_path, out[1], "--no-guards", "--ignore-colour")
+    assert sum(row["keep"] for row in rows_of(out[1])) == 1
+    assert json.loads((out[1] / "manifest.json").read_text())["settings"]["ignore_colour"] is True
+    result = nd.dedupe(sorted(str(path) for path in tmp_path.glob("*.*g")), ignore_colour=True)
+    assert result.annotations["keep"].to_pylist().count(True) == 1
+
+
+def test_search_and_explain_look_at_colours_as_a_run_does(tmp_path, capsys):
+    one, other = saved(shirt("#c02030"), tmp_path / "red.png"), saved(shirt("#2040b0"), tmp_path / "blue.png")
+    for options, count, word in (([], 1, "rejected"), (["--ignore-colour"], 2, "accepted")):
+        capsys.readouterr()
+        assert run(["search", str(one), "--in", str(tmp_path), *options]) == 0
+        assert len(capsys.readouterr().out.splitlines()) == count
+        assert run(["explain", str(one), str(other), *options]) == 0
+        assert f"{word}: same picture" in capsys.readouterr().out
 
 
 # --- the whole job ---------------------------------------------------------------------------------------
@@ -581,6 +845,21 @@ def test_search_finds_a_picture_on_a_page_and_the_page_of_a_picture(library, tmp
     assert len(search_pictures(data_of(scene(3)), str(tmp_path / "pages"))) == 1
 
 
+def test_the_searched_file_itself_is_an_identical_file(library, capsys):
+    for name in ("2.png", "flat.png"):  # of which one has a copy, and one shows nothing
+        capsys.readouterr()
+        assert run(["search", str(library / name), "--in", str(library), "--json"]) == 0
+        found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        told = {
+            os.path.basename(one["id"]): (one["distance"], one["similarity"], one["rule"]) for one in found
+        }
+        assert told == dict.fromkeys(
+            {"2.png", "copy.png"} if name == "2.png" else {name}, (0, 1.0, "identical file")
+        )
+    assert run(["explain", str(library / "2.png"), str(library / "sub/copy.png")]) == 0
+    assert "accepted: identical file" in capsys.readouterr().out
+
+
 def test_search_of_a_text(tmp_path, capsys):
     (tmp_path / "a.txt").write_text("the quick brown fox jumps over the lazy dog by the river")
     (tmp_path / "b.txt").write_text("nothing of the kind is written in this other file at all")
@@ -690,8 +969,8 @@ def test_two_picture_files_are_explained(library, tmp_path, capsys):
     assert told["distance"].split()[0] == str(nd.distance(print_of(scene(1)), print_of(changed)))
     assert 0.8 < float(told["similarity"]) < 1
     blocks = [line[3:-1] for line in lines if line.startswith("  |")]
-    assert [row[:4] for row in blocks[-4:]] == ["####"] * 4
-    assert sum(row.count("#") for row in blocks) <= 24
+    assert [row[:2] for row in blocks[-2:]] == ["##"] * 2
+    assert sum(row.count("#") for row in blocks) <= 6
 
 
 def test_two_ids_of_a_picture_run_are_explained(library, tmp_path, capsys):

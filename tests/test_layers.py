@@ -23,7 +23,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 LAYERS = [
     {"errors", "naive", "_native", "wording"},
     {"types", "checks", "registry", "arrays", "files", "progress", "diffs", "blocks", "edits", "thumbs"},
-    {"fingerprints", "radius", "places", "seals"},
+    {"fingerprints", "radius", "places", "seals", "colours"},
     {"distances", "features", "hashes", "sources"},
     {"schemes", "pairs"},
     {"survey", "planner", "index"},

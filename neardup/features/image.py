@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from neardup import _native
 from neardup.errors import InvalidType, InvalidValue, shown
-from neardup.thumbs import SIDE, Picture, Thumbs, decode, decoded, formats
+from neardup.thumbs import PIXELS, SIDE, Picture, Thumbs, decode, decoded, formats
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -107,7 +107,7 @@ def fingerprints_of(
     """Words and validity for every thumbnail, view and symmetry, in this order."""
     fixed = np.array([view.fixed for view in views], dtype=np.int64).reshape(-1, 6)
     masks = np.array([sum(1 << one for one in view.symmetries) for view in views], dtype=np.uint8)
-    words, valid = _native.picture_fingerprints(np.ascontiguousarray(thumbs), fixed, masks, least, threads)
+    words, valid = _native.picture_fingerprints(thumbs[:, :PIXELS], fixed, masks, least, threads)
     return words, valid
 
 
@@ -129,17 +129,17 @@ def full_matrix(matrix: Sequence[float]) -> Matrix:
 
 
 def trimmed(thumb: Thumbs) -> tuple[float, float, float, float] | None:
-    """The box (left, top, right, bottom; of the unit square) within flat borders; None if there are none.
+    """The box (left, top, right, bottom; of the unit square) of what lies on a plain ground, or None.
 
     >>> framed = np.zeros((128, 128), np.uint8)
     >>> framed[32:96, 16:112] = np.random.default_rng(1).integers(0, 255, (64, 96))
     >>> trimmed(framed)
     (0.125, 0.25, 0.875, 0.75)
     """
-    pixels = thumb.reshape(SIDE, SIDE).astype(np.int16)
+    pixels = thumb.ravel()[:PIXELS].reshape(SIDE, SIDE).astype(np.int16)
     edges = []
     for lines in (pixels.T, pixels, pixels.T[::-1], pixels[::-1]):
-        # A line belongs to the border if nearly all of it has the colour of the first.
+        # A line belongs to the ground if nearly all of it has the colour of the first.
         ground = np.median(lines[0])
         flat = (np.abs(lines - ground) <= 10).mean(axis=1) >= 0.97
         edges.append(int(np.argmin(flat)) if not flat.all() else SIDE)

@@ -25,13 +25,14 @@ from neardup.sources.files import File
 from neardup.sources.limits import size
 from neardup.sources.reading import Report, Request, batch_of
 from neardup.sources.streams import Broken
-from neardup.thumbs import PIXELS, BadPicture, NoDecoder, decode
+from neardup.thumbs import THUMB, WHOLE, BadPicture, Box, NoDecoder, decode, inner_pixels
 from neardup.types import Bad, Batch
 
-VERSION: Final = 2  # raised when the same file gives another thumbnail
+VERSION: Final = 3  # raised when the same file gives another thumbnail
 CHUNK: Final = 256
 FIELDS: Final = {
     "pixels": pa.int64(),
+    "inner_pixels": pa.int64(),
     "width": pa.int64(),
     "height": pa.int64(),
     "bytes": pa.int64(),
@@ -51,6 +52,7 @@ class Known:
     taken: str | None = None
     reduced: bool = False
     thumb: bytes = b""
+    box: Box = WHOLE
     fault: str | None = None
 
 
@@ -128,12 +130,13 @@ def _batch(
         file=root,
         fields=fields,
     )
-    return replace(batch, format="image", pictures=thumbs.reshape(-1, PIXELS))
+    return replace(batch, format="image", pictures=thumbs.reshape(-1, THUMB))
 
 
 def _fields(file: File, one: Known, key: Key | None) -> dict[str, Any]:
     return {
         "pixels": one.width * one.height,
+        "inner_pixels": inner_pixels(one.width, one.height, one.box),
         "width": one.width,
         "height": one.height,
         "bytes": file.bytes,
@@ -177,7 +180,7 @@ def _look(file: File, request: Request) -> Known | Broken:
         if request.limits.pixels != 178_956_970:
             return Broken(str(error))  # another limit may say otherwise: not remembered
         return Known(digest, fault=str(error))
-    return Known(digest, found.width, found.height, found.taken, found.reduced, found.thumb)
+    return Known(digest, found.width, found.height, found.taken, found.reduced, found.thumb, found.box)
 
 
 def cache_folder() -> str:
@@ -199,7 +202,7 @@ class Cache:
             base.execute("pragma synchronous = normal")
             base.execute(
                 "create table if not exists pictures (path blob primary key, size, modified, inode, sha256, "
-                "width, height, taken, reduced, thumb blob, fault) without rowid"
+                "width, height, taken, reduced, thumb blob, fault, left, top, right, bottom) without rowid"
             )
             self._base = base
 
@@ -211,12 +214,13 @@ class Cache:
         with suppress(sqlite3.Error):
             for key in keys:
                 row = self._base.execute(
-                    "select sha256, width, height, taken, reduced, thumb, fault from pictures "
+                    "select sha256, width, height, taken, reduced, thumb, fault, left, top, right, bottom "
+                    "from pictures "
                     "where path = ? and size = ? and modified = ? and inode = ?",
                     key,
                 ).fetchone()
-                if row is not None and (row[6] is not None or len(row[5]) == PIXELS):
-                    found[key] = Known(row[0], row[1], row[2], row[3], bool(row[4]), row[5], row[6])
+                if row is not None and (row[6] is not None or len(row[5]) == THUMB):
+                    found[key] = Known(row[0], row[1], row[2], row[3], bool(row[4]), row[5], row[7:], row[6])
         return found
 
     def put(self, rows: Sequence[tuple[Key, Known]]) -> None:
@@ -226,9 +230,13 @@ class Cache:
         with suppress(sqlite3.Error):
             self._base.execute("begin")
             self._base.executemany(
-                "insert or replace into pictures values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                f"insert or replace into pictures values ({', '.join('?' * 15)})",
                 [
-                    (*key, one.sha256, one.width, one.height, one.taken, one.reduced, one.thumb, one.fault)
+                    (
+                        *key,
+                        *(one.sha256, one.width, one.height, one.taken, one.reduced, one.thumb, one.fault),
+                        *one.box,
+                    )
                     for key, one in rows
                 ],
             )

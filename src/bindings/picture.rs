@@ -9,7 +9,7 @@ use crate::bindings::InvalidValue;
 use crate::bindings::interrupt::interruptible;
 use crate::corners;
 use crate::parallel::{share, thread_count};
-use crate::picture::{self, BITS, Map, PIXELS, Tables, View};
+use crate::picture::{self, BITS, BLOCKS, Map, PIXELS, Tables, View};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(picture_fingerprints, module)?)?;
@@ -74,7 +74,9 @@ fn picture_fingerprints<'py>(
     Ok((words.into_pyarray(py), valid.into_pyarray(py)))
 }
 
-/// How far pairs of thumbnails agree: a row of 15 numbers a pair, the map first.
+type Agreements<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<u8>>);
+
+/// How far pairs of thumbnails agree: a row of 18 numbers a pair, the map first, and of 64 marks of blocks.
 #[pyfunction]
 #[pyo3(signature = (thumbs, left, right, maps, threads=None))]
 fn picture_agreements<'py>(
@@ -84,7 +86,7 @@ fn picture_agreements<'py>(
     right: PyReadonlyArray1<'py, i64>,
     maps: PyReadonlyArray2<'py, f64>,
     threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Agreements<'py>> {
     let thumbs = thumbs.as_array();
     let count = thumbs.nrows();
     let row = |values: PyReadonlyArray1<'py, i64>| -> PyResult<Vec<usize>> {
@@ -108,10 +110,14 @@ fn picture_agreements<'py>(
         .flat_map(|one| {
             let first = [one.covered, one.covering, one.whole, one.mean, one.share];
             let last = [one.fine_mean, one.fine_share, one.blocks, one.strong];
-            one.map.into_iter().chain(first).chain(last)
+            let inner = [one.inner_mean, one.inner_share, one.inner_blocks];
+            one.map.into_iter().chain(first).chain(last).chain(inner)
         })
         .collect();
-    Ok(Array2::from_shape_vec((found.len(), 15), numbers).expect("fifteen numbers a row").into_pyarray(py))
+    let marks: Vec<u8> = found.iter().flat_map(|one| one.marks.map(|mark| mark as u8)).collect();
+    let numbers = Array2::from_shape_vec((found.len(), 18), numbers).expect("eighteen numbers a row");
+    let marks = Array2::from_shape_vec((found.len(), BLOCKS * BLOCKS), marks).expect("a mark for each block");
+    Ok((numbers.into_pyarray(py), marks.into_pyarray(py)))
 }
 
 type Corners<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>, Bound<'py, PyArray2<u64>>);

@@ -69,6 +69,7 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
 @click.option(
     "--images", is_flag=True, help="Compare pictures.  [default: if most files of the input are pictures]"
 )
+@click.option("--ignore-colour", is_flag=True, help="A picture in clearly other colours is the same one.")
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
 @click.option("--report", metavar="R.html", help="Write a page that shows what was found.")
 @click.option("--annotate-only", is_flag=True, help="Write annotations and evidence, no kept documents.")
@@ -131,6 +132,7 @@ def command(
     source_field: str | None,
     kind: str | None,
     images: bool,
+    ignore_colour: bool,
     html: bool,
     report: str | None,
     annotate_only: bool,
@@ -183,6 +185,7 @@ def command(
         within=within,
         across=across,
         source_field=source_field,
+        ignore_colour=ignore_colour,
         guards=Guards(max_cluster, _limit(max_loss), _limit(max_same)),
         **chosen,
     )

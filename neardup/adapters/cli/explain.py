@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 import click
@@ -25,6 +25,7 @@ from neardup.adapters.cli import visible
 @click.option(
     "--features", default=12, show_default=True, type=click.IntRange(min=0), help="Features to show."
 )
+@click.option("--ignore-colour", is_flag=True, help="A picture in clearly other colours is the same one.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def command(
     left: str,
@@ -33,6 +34,7 @@ def command(
     inputs: tuple[str, ...],
     name: str | None,
     features: int,
+    ignore_colour: bool,
     as_json: bool,
 ) -> None:
     """Compare two documents, by id in a run (--run OUT) or as two files.
@@ -51,7 +53,7 @@ def command(
     if run_path is not None and name is not None:
         raise click.UsageError("the run has its scheme; --scheme is for two files")
     if _are_pictures(run_path, left, right, name):
-        _explain_pictures(run_path, left, right, name or "image", as_json)
+        _explain_pictures(run_path, left, right, name or "image", ignore_colour, as_json)
         return
     if run_path is not None:
         texts, scheme, evidence, judged, notes = _from_run(run_path, left, right, inputs)
@@ -87,17 +89,19 @@ def _are_pictures(run_path: str | None, left: str, right: str, name: str | None)
     return scheme(name).features == "picture" if name else all(mostly_pictures(one) for one in (left, right))
 
 
-def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as_json: bool) -> None:
+def _explain_pictures(
+    run_path: str | None, left: str, right: str, name: str, ignore_colour: bool, as_json: bool
+) -> None:
     from neardup.errors import RefusedInput
     from neardup.explain import explain_pictures
     from neardup.files import file_digest
-    from neardup.pictures import RADIUS, RULES
+    from neardup.pictures import RADIUS, RULES, rule_of
     from neardup.runs import Run
     from neardup.schemes import scheme
     from neardup.thumbs import BadPicture
     from neardup.types import PROTECTED
 
-    evidence, notes, rule = None, [], RULES["default"]
+    evidence, notes, rule = None, [], rule_of("default", ignore_colour=ignore_colour)
     if run_path is not None:
         run = Run(run_path)
         left, right = run.named(left), run.named(right)
@@ -111,7 +115,13 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
         evidence = run.pair(left, right)
         if evidence is None:
             notes.append("the run did not measure this pair; the figures are computed now")
-        rule = RULES.get(str(run.settings.get("verify")), rule)
+        told = run.settings
+        if told.get("verify") in RULES:
+            rule = rule_of(
+                told["verify"],
+                told.get("similarity"),
+                ignore_colour=ignore_colour or bool(told.get("ignore_colour")),
+            )
     data = []
     for id in (left, right):
         try:
@@ -150,15 +160,27 @@ def _explain_pictures(run_path: str | None, left: str, right: str, name: str, as
     rows += [
         ("verdict", f"{'accepted' if verdict else 'rejected'}: {reason}"),
         ("similarity", f"{found.similarity:.3f}"),
-        ("blocks that agree", f"{found.agree:.3f}, {found.fine:.3f} on the finer image"),
+        ("blocks that agree", f"{found.agree:.3f} ({_counted(found.differs)})"),
+        ("by what they show", f"{found.weighted:.3f}, {found.fine:.3f} on the finer image"),
         ("shown by the other", f"{found.left_shown:.0%} of left, {found.right_shown:.0%} of right"),
         ("map", " ".join(f"{number:.3f}" for number in found.map)),
         ("scheme", f"{found.scheme} {found.digest}"),
     ]
     _table(rows, notes)
-    click.echo("\nthe left picture, block by block (. the same, # differs, blank: not in the right one):")
+    other = "right" if found.differs_of == "left" else "left"
+    border = "" if found.boxes[found.differs_of == "right"] == (0, 0, 1, 1) else " without its border"
+    click.echo(
+        f"\nthe {found.differs_of} picture{border}, block by block "
+        f"(. the same, # differs, - too plain to tell, blank: not in the {other} one):"
+    )
     for line in found.differs:
         click.echo(f"  |{line}|")
+
+
+def _counted(rows: Sequence[str]) -> str:
+    """How many of the blocks that show something agree."""
+    same, other = (sum(row.count(mark) for row in rows) for mark in ".#")
+    return f"{same} of {same + other}"
 
 
 def _fates(run: Any, ids: tuple[str, str], protected: Container[str]) -> list[str]:

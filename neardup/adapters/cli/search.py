@@ -24,10 +24,17 @@ from neardup.adapters.cli import visible
 @click.option(
     "-n", "--most", type=click.IntRange(min=1), default=20, show_default=True, help="Matches to show."
 )
+@click.option("--ignore-colour", is_flag=True, help="A picture in clearly other colours is the same one.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def command(
-    question: str, data: tuple[str, ...], scheme: str | None, most: int, threads: int | None, as_json: bool
+    question: str,
+    data: tuple[str, ...],
+    scheme: str | None,
+    most: int,
+    ignore_colour: bool,
+    threads: int | None,
+    as_json: bool,
 ) -> int:
     """Find what is near to a picture, a text file, or a text.
 
@@ -36,7 +43,7 @@ def command(
     """
     from neardup.search import reach, search
 
-    found = search(question, data, scheme=scheme, threads=threads)
+    found = search(question, data, scheme=scheme, ignore_colour=ignore_colour, threads=threads)
     if not found:
         where = ", ".join(data)
         click.echo(f"neardup: nothing within {visible(reach(question))} in {visible(where)}", err=True)
