@@ -239,7 +239,7 @@ mod tests {
             for (share_of_pairs, distances) in [(3, 1), (1, 4), (1, 90)] {
                 let mut all = Vec::new();
                 for (one, two) in (0..rows).flat_map(|one| (one + 1..rows).map(move |two| (one, two))) {
-                    if split_mix(&mut state) % share_of_pairs == 0 {
+                    if split_mix(&mut state).is_multiple_of(share_of_pairs) {
                         all.push((one, two, split_mix(&mut state) as u32 % distances));
                     }
                 }
