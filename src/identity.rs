@@ -4,7 +4,6 @@
 //! Two texts with equal content are one text, and one of them goes: so nobody may be able to make two different texts
 //! equal. Both numbers are keyed with a secret that is drawn for the run. They mean nothing outside of it, and no
 //! order may depend on them.
-#![forbid(unsafe_code)]
 
 /// The secret of a run.
 pub struct Identity {
