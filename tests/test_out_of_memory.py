@@ -57,7 +57,7 @@ calls = {
     "fitted": lambda: fitted.fingerprints(many),
     "table": lambda: _native.Frequencies.from_bytes(table).to_bytes(),
     "digest": lambda: _native.Frequencies.from_bytes(table).digest,
-    "survey": lambda: _native.survey(recipe, core_texts(column), _native.Frequencies(), 2),
+    "survey": lambda: _native.survey(recipe, core_texts(column), _native.Frequencies(), bytes(32), 2),
     "lines": lambda: _native.read_jsonl(lines, "text", "id"),
     "ids": lambda: _native.Uniques().add(ids, numbers),
     "order": lambda: _native.ordered(core_texts(names), None, [], 2),
