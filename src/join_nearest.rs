@@ -1,4 +1,3 @@
-#![forbid(unsafe_code)]
 //! The join of one set, cut to the nearest of each row while pairs are met.
 //!
 //! The answer is that of `self_join` whose pairs are cut afterwards (`nearest`), to the pair. Where pairs are few
@@ -24,6 +23,8 @@ use crate::nearest::{Comparable, Lists, nearest};
 use crate::parallel::share;
 use crate::plan::{Method, Plan};
 use crate::resolve::{Pair, numbered, sort_pairs};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Level, level};
 
 /// Pairs of values that are held before they are cut: so many, and so many bytes of them for each row.
 const HELD: usize = 1 << 18;
@@ -127,6 +128,13 @@ impl<const W: usize> Distinct<W> {
         }
         push(&mut starts, rows.len() as u32);
         Distinct { values, starts, rows: order }
+    }
+
+    /// The row that holds a value, if it is the only one.
+    #[inline(always)]
+    fn only_row(&self, value: u32) -> Option<u32> {
+        let start = self.starts[value as usize];
+        (self.starts[value as usize + 1] == start + 1).then(|| self.rows[start as usize])
     }
 
     #[inline(always)]
@@ -347,26 +355,42 @@ impl<const W: usize> Meeting<'_, W> {
 
     /// What was found goes to the lists.
     fn met(&self, planes: &Planes<'_, W>, names: &[u32], hits: &mut Vec<[u32; 2]>, earlier: &Earlier<'_, W>) {
+        #[cfg(target_arch = "x86_64")]
+        if level() != Level::Scalar {
+            // SAFETY: the levels above the scalar one have the features.
+            return unsafe { self.met_avx2(planes, names, hits, earlier) };
+        }
+        self.met_plain(planes, names, hits, earlier);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn met_avx2(&self, planes: &Planes<'_, W>, names: &[u32], hits: &mut Vec<[u32; 2]>, earlier: &Earlier<'_, W>) {
+        self.met_plain(planes, names, hits, earlier); // inlined here, so compiled for AVX2
+    }
+
+    #[inline(always)]
+    fn met_plain(&self, planes: &Planes<'_, W>, names: &[u32], hits: &mut Vec<[u32; 2]>, earlier: &Earlier<'_, W>) {
         for [i, j] in hits.drain(..) {
             let (one, two) = (row(planes, i as usize), row(planes, j as usize));
             let apart = distance(&one, &two);
-            match (self.distinct.rows(names[i as usize]), self.distinct.rows(names[j as usize])) {
-                (&[left], &[right]) => {
-                    if self.comparable.allows(left, right) {
-                        self.lists.meet(left, right, apart);
-                    }
+            let (left, right) = (names[i as usize], names[j as usize]);
+            if let (Some(left), Some(right)) = (self.distinct.only_row(left), self.distinct.only_row(right)) {
+                if self.comparable.allows(left, right) {
+                    self.lists.meet(left, right, apart);
                 }
-                (left, right) => {
-                    // Many rows are dear to meet again.
-                    if !earlier.iter().all(|tables| first_sight(&one, &two, tables)) {
-                        continue;
-                    }
-                    for (&left, &right) in left.iter().flat_map(|left| right.iter().map(move |right| (left, right))) {
-                        if self.comparable.allows(left, right) {
-                            self.lists.meet(left, right, apart);
-                        }
-                    }
-                }
+            } else if earlier.iter().all(|tables| first_sight(&one, &two, tables)) {
+                // Many rows are dear to meet again.
+                self.rows_met(self.distinct.rows(left), self.distinct.rows(right), apart);
+            }
+        }
+    }
+
+    #[cold]
+    fn rows_met(&self, left: &[u32], right: &[u32], apart: u32) {
+        for (&left, &right) in left.iter().flat_map(|left| right.iter().map(move |right| (left, right))) {
+            if self.comparable.allows(left, right) {
+                self.lists.meet(left, right, apart);
             }
         }
     }

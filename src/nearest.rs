@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::memory::{copied, filled, gathered, no_room, push, zeros};
+use crate::memory::{copied, filled, gathered, is_short, no_room, push, zeros};
 use crate::resolve::{Pair, sort_pairs};
 
 /// Who may be compared with whom: rows of one code, of two, and none that are both fixed.
@@ -109,7 +109,7 @@ impl Lists {
                 return; // met before
             }
             let left = if list.len() < self.most {
-                if list.try_reserve(1).is_err() {
+                if list.try_reserve(1).is_err() || is_short() {
                     no_room();
                 }
                 list.push(near);

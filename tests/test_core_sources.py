@@ -33,6 +33,7 @@ UNSAFE = {
     "avx512/votes.rs": _INSTRUCTIONS,
     "distance.rs": _INSTRUCTIONS,
     "distance_avx512.rs": _INSTRUCTIONS,
+    "join_nearest.rs": _INSTRUCTIONS,
     "keys.rs": _INSTRUCTIONS,
     "simd.rs": _INSTRUCTIONS,
     "column.rs": "numbers in a mapped file",

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
-from neardup.undologs import parse_log
 
 import neardup as nd
 from neardup import _native
@@ -25,6 +24,7 @@ from neardup.hashes import HASHES
 from neardup.schemes import Scheme
 from neardup.sources import jsonl as lines
 from neardup.sources import open_source
+from neardup.undologs import parse_log
 
 ROWS: Final = [
     {"id": "a", "text": "The old house by the sea", "n": 1.5},
@@ -54,12 +54,12 @@ class Target:
         """*data* with checksums that are right, so that what stands behind them is reached."""
         return data
 
-    def run(self, data: bytes) -> None:
-        """Raise if *data* is not treated as documented."""
+    def run(self, data: bytes) -> str:
+        """What *data* was taken for, in a word or two; raises if it is not treated as documented."""
         raise NotImplementedError
 
-    def read(self, data: bytes) -> Any:
-        """All documents of *data* as a file: records are documents or bad, and a second reading is the same."""
+    def read(self, data: bytes) -> str:
+        """What the documents of *data* as a file are: every record is a document or bad."""
         with open(self.path, "wb") as file:
             file.write(data)
         bad: list[Any] = []
@@ -67,7 +67,7 @@ class Target:
         found = [(batch.ids.to_pylist(), batch.texts.to_pylist()) for batch in source]
         assert sum(len(ids) for ids, _ in found) == source.documents
         assert len(bad) == source.bad + len(source.refused)
-        return found
+        return f"{min(source.documents, 5)} documents; {'; '.join(sorted({one.reason[:30] for one in bad}))}"
 
 
 class JsonLines(Target):
@@ -87,18 +87,20 @@ class JsonLines(Target):
             b"".join(orjson.dumps(row) + b"\n" for row in rows) for rows in (ROWS, bare, numbered, ROWS[:1])
         ]
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> str:
         found = _native.read_jsonl(data, "text", "id")
         if found is None:
-            return
+            return "left to Python"
         texts, named, ends = found
-        records = [orjson.loads(line) for line in data.removesuffix(b"\n").split(b"\n")]
+        lines_of = data.removesuffix(b"\n").split(b"\n") if data else []
+        records = [orjson.loads(line) for line in lines_of]
         assert len(records) == len(ends) - 1
         assert lines._strings(*texts).to_pylist() == [record["text"] for record in records]
         if named is not None:
             assert lines._strings(*named).to_pylist() == [record["id"] for record in records]
         else:
             assert not any("id" in record and record["id"] is not None for record in records)
+        return f"{min(len(records), 5)} read, {'with' if named is not None else 'without'} ids"
 
 
 class IndexFile(Target):
@@ -140,7 +142,7 @@ class IndexFile(Target):
             found[length - 16 : length] = _xxh3(bytes(found[: length - 16]))
         return bytes(found)
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> str:
         index = nd.Index._restored(data, None)
         words = np.arange(4 * ((index.bits + 63) // 64), dtype=np.uint64).reshape(4, -1) & np.uint64(1)
         some, one = (nd.Fingerprints(words[:rows], bits=index.bits) for rows in (4, 1))
@@ -154,6 +156,7 @@ class IndexFile(Target):
         _documented(lambda: index.add(["one more"], one))
         _documented(lambda: index.remove(["document 3"]))
         _documented(lambda: index.search(some))
+        return f"{index.bits} bits, radius {index.radius}"
 
 
 def _documented(call: Callable[[], Any]) -> None:
@@ -162,7 +165,7 @@ def _documented(call: Callable[[], Any]) -> None:
 
 
 def _xxh3(data: bytes) -> bytes:
-    return HASHES["xxh3-128"].digest(data, 16)
+    return HASHES.part("xxh3-128").digest(data, 16)
 
 
 class FrequencyTable(Target):
@@ -177,13 +180,14 @@ class FrequencyTable(Target):
     def seal(self, data: bytes) -> bytes:
         return data[:-16] + _xxh3(data[:-16])
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> str:
         table = _native.Frequencies.from_bytes(data)
         assert table.to_bytes() == data
         fitted = Scheme(
             "x", features="mixed:4", weights="log-df", normalize="text", bits=128, frequencies=table
         )
         fitted.fingerprint("The old house by the sea")
+        return "read"
 
 
 class SchemeFile(Target):
@@ -219,7 +223,7 @@ class SchemeFile(Target):
         body = data[:16] + struct.pack("<Q", table) + data[24:-16]
         return body + hashlib.blake2b(body, digest_size=16).digest()
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> str:
         with open(self.path, "wb") as file:
             file.write(data)
         one = nd.scheme(self.path)
@@ -228,6 +232,7 @@ class SchemeFile(Target):
         assert nd.scheme(again).digest == one.digest
         if one.bits <= 4096:
             _documented(lambda: one.fingerprint("some text"))
+        return f"{one.features} {one.hash} {one.normalize}"
 
 
 class Levels(Target):
@@ -251,13 +256,14 @@ class Levels(Target):
         texts = [str(row["text"]) for row in ROWS]
         return [text.encode() for text in (*texts, " ".join(texts) * 3, "The quick brown fox " * 9, "x" * 70)]
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> str:
         text = data.decode("utf-8", "replace")
         found = set()
         for level in ("scalar", "avx2", "avx512"):
             _native.set_simd(level)
             found.add(tuple(one.fingerprint(text) for one in self.schemes))
         assert len(found) == 1, "levels differ"
+        return "the same"
 
 
 class ArrowArrays(Target):
@@ -267,7 +273,7 @@ class ArrowArrays(Target):
         self.scheme = nd.scheme("chars:3")
         made = []
         texts: list[str | None] = ["one text", None, "", "another text that is longer than twelve bytes", "ü"]
-        for kind in (pa.string(), pa.large_string(), pa.string_view(), pa.binary()):
+        for kind in (pa.string(), pa.large_string(), pa.string_view()):
             for array in (
                 pa.array(texts, kind),
                 pa.array(texts * 3, kind).slice(2, 9),
@@ -280,24 +286,25 @@ class ArrowArrays(Target):
                 made.append(sink.getvalue())
         return made
 
-    def run(self, data: bytes) -> None:
+    def run(self, data: bytes) -> str:
         try:
             (batch,) = list(pa.ipc.open_stream(data))[:1]
             column = batch.column(0)
         except (pa.ArrowException, OSError, ValueError, IndexError, KeyError):
-            return
+            return "refused by pyarrow"
         if len(column) > 1 << 12:
-            return
+            return "long"
         prints = self.scheme.fingerprints(column)
         try:
             column.validate(full=True)
             texts = column.to_pylist()
         except (pa.ArrowException, ValueError):
-            return
+            return "no texts"
         texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts]
         if all(isinstance(text, str | None) for text in texts):
             expected = [None if text is None else self.scheme.fingerprint(text) for text in texts]
             assert [prints[at] for at in range(len(texts))] == expected
+        return f"{column.type}, {min(len(texts), 20)} texts"
 
 
 class ParquetFile(Target):
@@ -318,8 +325,8 @@ class ParquetFile(Target):
             made.append(sink.getvalue())
         return made
 
-    def run(self, data: bytes) -> None:
-        self.read(data)
+    def run(self, data: bytes) -> str:
+        return self.read(data)
 
 
 class CsvFile(Target):
@@ -350,8 +357,8 @@ class CsvFile(Target):
             b"\xef\xbb\xbfid,text\na,b",
         ]
 
-    def run(self, data: bytes) -> None:
-        self.read(data)
+    def run(self, data: bytes) -> str:
+        return self.read(data)
 
 
 class UndoLog(Target):
@@ -391,8 +398,8 @@ class UndoLog(Target):
             os.chdir(here)
         return [path.read_bytes() for path in (folder / "out").glob("undo-*.jsonl")]
 
-    def run(self, data: bytes) -> None:
-        parse_log(data)
+    def run(self, data: bytes) -> str:
+        return f"{len(parse_log(data).entries)} entries"
 
 
 TARGETS: Final[dict[str, type[Target]]] = {
