@@ -969,7 +969,7 @@ def test_two_picture_files_are_explained(library, tmp_path, capsys):
     assert told["distance"].split()[0] == str(nd.distance(print_of(scene(1)), print_of(changed)))
     assert 0.8 < float(told["similarity"]) < 1
     blocks = [line[3:-1] for line in lines if line.startswith("  |")]
-    assert [row[:2] for row in blocks[-2:]] == ["##"] * 2
+    assert "".join(row[:2] for row in blocks[-2:]).count("#") >= 3
     assert sum(row.count("#") for row in blocks) <= 6
 
 
