@@ -25,7 +25,7 @@ from neardup.checks import check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, NeardupError, shown
 from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part, ballots
 from neardup.features.image import HASHES as PICTURE_HASHES
-from neardup.features.image import check_hash, fingerprint_pictures
+from neardup.features.image import SMALL, check_hash, fingerprint_pictures
 from neardup.features.vector import fingerprint_vectors
 from neardup.fingerprints import FORMS, Fingerprints, check_bits
 from neardup.hashes import HASHES
@@ -146,6 +146,8 @@ class Scheme:
         """32 hexadecimal digits that stand for everything that decides a bit."""
         facts: dict[str, Any] = {**self.facts(), "name": None, "form": None, "format": FORMAT}
         facts["unicode"] = _native.UNICODE_VERSION
+        if self.hash == "dct-signs":
+            facts["small"] = SMALL
         if self.key is not None:
             facts["key"] = hashlib.blake2b(self.key.encode(), key=b"neardup scheme key").hexdigest()
         if self.frequencies is not None:
