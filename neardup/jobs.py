@@ -771,7 +771,7 @@ def build_report(
         guards=[_guard(row) for row in manifest["guards"]],
         without_information=without_information,
         plan=manifest["plan"],
-        manifest={key: value for key, value in manifest.items() if key != "outputs"},
+        manifest={key: value for key, value in manifest.items() if key not in ("outputs", "seal")},
     )
 
 

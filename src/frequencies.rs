@@ -402,6 +402,9 @@ impl Frequencies {
         if sketched > 1 || count.checked_mul(size) != Some(data.len() as u64) {
             return Err(damaged("its length does not fit its count"));
         }
+        if sketched == 0 && count > max_features {
+            return Err(damaged("it has more features than it may have"));
+        }
         let count = count as usize;
         let number = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap_or_default());
         let mut table = Frequencies::new(max_features as usize);

@@ -25,8 +25,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import neardup as nd
 from neardup._native import Uniques
-from neardup.errors import InvalidType, InvalidValue, RefusedInput
+from neardup.errors import InvalidType, RefusedInput
 from neardup.sources import FORMATS, id_path, open_source, path_id
 from neardup.sources.delimited import header_line
 from neardup.types import Document
@@ -390,8 +391,8 @@ def test_a_categorical_column_is_read_as_its_values(table):
 
 
 def test_a_table_that_arrow_cannot_hold_is_one_clear_line():
-    with pytest.raises(InvalidValue, match=r"DataFrame cannot be read as a table: .*column id"):
-        open_source(pd.DataFrame({"id": ["a", 1], "text": ["x", "y"]}))
+    with pytest.raises(RefusedInput, match=r"its column 'id' cannot be read: "):
+        nd.dedupe(pd.DataFrame({"id": ["a", 1], "text": ["x", "y"]}))
 
 
 def test_texts_that_are_taken_as_paths_name_the_way_out():

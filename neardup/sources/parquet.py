@@ -57,11 +57,13 @@ def _is_folded(parquet: pq.ParquetFile, column: str) -> bool:
     kind = parquet.schema_arrow.field(column).type
     if not (pa.types.is_string(kind) or pa.types.is_binary(kind)):
         return False
-    for group in _groups(parquet):
-        for number in range(group.num_columns):
-            chunk = group.column(number)
-            if chunk.path_in_schema == column and chunk.has_dictionary_page:
-                return bool(chunk.total_uncompressed_size < _SMALL_ROW * group.num_rows)
+    paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
+    for number, group in enumerate(_groups(parquet)) if column in paths else ():
+        # To ask for a chunk whose description is damaged ends the process; to read from it raises.
+        next(parquet.iter_batches(batch_size=1, row_groups=[number], columns=[column]), None)
+        chunk = group.column(paths.index(column))
+        if chunk.has_dictionary_page:
+            return bool(chunk.total_uncompressed_size < _SMALL_ROW * group.num_rows)
     return False
 
 

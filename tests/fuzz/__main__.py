@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import random
 import re
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 from neardup.errors import NeardupError
@@ -69,11 +70,15 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=100_000, help="executions of each target")
     parser.add_argument("--seed", type=int, default=None, help="the same seed gives the same inputs")
     parser.add_argument("--input", type=Path, help="run one target on this file, and nothing else")
+    parser.add_argument("--child", metavar="FOLDER", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     names = chosen.targets or list(TARGETS)
     if unknown := [name for name in names if name not in TARGETS]:
         parser.error(f"unknown target {unknown[0]!r}; known: {', '.join(TARGETS)}")
     seed = random.SystemRandom().randrange(1 << 32) if chosen.seed is None else chosen.seed
+    if chosen.child is not None:
+        _child(names[0], chosen.runs, seed, chosen.child)
+        return 0
     if chosen.input is not None:
         with tempfile.TemporaryDirectory() as folder:
             TARGETS[names[0]](Path(folder)).run(chosen.input.read_bytes())
@@ -82,26 +87,25 @@ def main() -> int:
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             last = Path(folder) / "last"
-            child = multiprocessing.get_context("spawn").Process(
-                target=_child, args=(name, chosen.runs, seed, folder)
-            )
-            child.start()
+            command = [sys.executable, "-m", "tests.fuzz", name, "--child", folder]
+            child = subprocess.Popen([*command, "--runs", str(chosen.runs), "--seed", str(seed)])
             seen, since = b"", time.monotonic()
-            while child.is_alive():
-                child.join(1)
+            while child.poll() is None:
+                with suppress(subprocess.TimeoutExpired):
+                    child.wait(1)
                 now = last.read_bytes() if last.exists() else b""
                 if now != seen:
                     seen, since = now, time.monotonic()
                 elif time.monotonic() - since > HANG:
                     child.kill()
-                    child.join()
-            if child.exitcode != 0:
+                    child.wait()
+            if child.returncode != 0:
                 failed += 1
                 kept = Path(f"fuzz-{name}-{seed}.input")
                 data = last.read_bytes() if last.exists() else b""
                 kept.write_bytes(data[8 : 8 + int.from_bytes(data[:8], "little")])
                 print(
-                    f"{name}: ended with {child.exitcode} (seed {seed}); the input is in {kept}",
+                    f"{name}: ended with {child.returncode} (seed {seed}); the input is in {kept}",
                     file=sys.stderr,
                 )
     print(f"{len(names) - failed} passed, {failed} failed")
