@@ -308,7 +308,8 @@ PHOTOGRAPH: Final = 0.5
 # The mean that is always enough, however few blocks there are.
 FEW: Final = 0.95
 # Mean, share and number of the inner blocks that are enough where the rim differs: corners that were filled
-# when it was turned, a shade around it. By how much the mean of all blocks may then be below the rule's.
+# when it was turned, a shade around it; drawings need what they need anyway. By how much the mean of all
+# blocks may then be below the rule's.
 RIM: Final = (0.83, 0.88, 20, 0.14)
 # Least mean, share and number of blocks of a photograph that is covered in part.
 COVERED: Final = (0.5, 0.5, 16)
@@ -355,13 +356,14 @@ def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: Rule) -
     shares = np.minimum(column["share"], column["fine_share"])
     reason = transformations(found).astype(np.int64)
     lacking = np.maximum(0.0, 1.0 - column["blocks"] / rule.few[1])
-    same = column["mean"] >= np.minimum(
-        np.where(drawn, max(rule.mean, rule.drawn[0]), rule.mean) + rule.few[0] * lacking, FEW
-    )
-    same &= shares >= np.where(drawn, max(rule.share, rule.drawn[1]), rule.share)
+    drawing = max(rule.mean, rule.drawn[0]), max(rule.share, rule.drawn[1])
+    needed = np.minimum(rule.mean + rule.few[0] * lacking, max(rule.mean, FEW))
+    same = column["mean"] >= np.where(drawn, np.maximum(needed, drawing[0]), needed)
+    same &= shares >= np.where(drawn, drawing[1], rule.share)
     if rule.strong is not None:
         mean, share, blocks, less = RIM
-        rim = ~drawn & (column["inner_mean"] >= mean) & (column["inner_share"] >= share)
+        rim = column["inner_mean"] >= np.where(drawn, drawing[0], mean)
+        rim &= column["inner_share"] >= np.where(drawn, drawing[1], share)
         same |= rim & (column["inner_blocks"] >= blocks) & (column["mean"] >= rule.mean - less)
         mean, share, blocks = COVERED
         covered = ~same & photograph & (column["strong"] >= rule.strong) & (column["mean"] >= mean)

@@ -263,13 +263,15 @@ WRITTEN: Final = SIDE // 5
 # The most of the lines inside a border that has its colour: on one side, and on two opposite ones. What has
 # more is the ground of a picture.
 GROUND: Final = (0.25, 0.5)
+# The least lines of a bar on one side: half a block. Less of it lies in blocks that are at the rim anyway.
+BAR: Final = SIDE // 16
 
 
-def border(grey: Thumbs) -> tuple[int, int, int, int] | None:
+def border(grey: Thumbs, within: bool = False) -> tuple[int, int, int, int] | None:
     """Where the inside of a thumbnail begins and ends (left, top, right, bottom); None without a border.
 
     A border is plain, and what is inside of it begins along a straight line: the ground around a thing is no
-    border.
+    border. *within* another one it has two opposite sides: stripes of a flag are no frames.
 
     >>> framed = np.zeros((128, 128), np.uint8)
     >>> framed[32:96, 16:112] = np.random.default_rng(1).integers(0, 255, (64, 96))
@@ -285,25 +287,50 @@ def border(grey: Thumbs) -> tuple[int, int, int, int] | None:
         return None
     edges = [int(np.argmin(lines)) for lines in plain]
     for side, lines in enumerate(sides):
-        # A sky that grows brighter from line to line is none.
-        last = lines[max(0, edges[side] - 1)]
+        # A sky that grows brighter from line to line is none. The last line may show some of the inside.
+        last = lines[max(0, edges[side] - (2 if edges[side] > 2 * BLURRED else 1))]
         edges[side] *= abs(float(np.median(last)) - grounds[side]) <= DRIFT
     for side, lines in enumerate(sides):
         # Writing on a frame of which the other sides are plain, as below an instant photo.
         rest = [one for other, one in enumerate(grounds) if other != side and edges[other]]
         if edges[side] and len(rest) == 3 and all(abs(one - grounds[side]) <= PLAIN for one in rest):
             edges[side] += _written(_between(lines, edges, side), edges[side], grounds[side])
-    found = []
-    for side, lines in enumerate(sides):
-        begin, other = edges[side] + BLURRED, (side + 2) % 4
-        both = edges[other] > 0 and abs(grounds[other] - grounds[side]) <= PLAIN
-        following = _between(lines, edges, side)[begin : begin + 3]
-        ground = float(_alike(following, grounds[side]).mean()) if following.size else 1.0
-        found.append(begin if edges[side] and ground < GROUND[both] else 0)
+    while True:
+        kept = [
+            edge * _ends(lines, edges, side, grounds)
+            for side, (edge, lines) in enumerate(zip(edges, sides, strict=True))
+        ]
+        # Three sides make a frame, whatever is at the fourth. Else a side that is no border does not shorten
+        # the lines of the others, and these are looked at again: they may be the ground around a thing.
+        settled = kept == edges or sum(map(bool, kept)) >= 3
+        edges = kept
+        if settled:
+            break
+    alone = [side for side, edge in enumerate(edges) if edge]
+    if len(alone) == 1 and not _bar(sides[alone[0]], edges[alone[0]], grounds[alone[0]]):
+        return None
+    found = [edge + BLURRED if edge else 0 for edge in edges]
+    if within and not any(found[side] and found[side + 2] for side in (0, 1)):
+        return None
     left, top, right, bottom = found[0], found[1], SIDE - found[2], SIDE - found[3]
     if right - left < LEAST or bottom - top < LEAST or not any(found):
         return None
     return left, top, right, bottom
+
+
+def _ends(lines: npt.NDArray[np.int16], edges: list[int], side: int, grounds: list[float]) -> bool:
+    """Whether the border of a side ends along a straight line: what has more of its colour is a ground."""
+    begin, other = edges[side] + BLURRED, (side + 2) % 4
+    both = edges[other] > 0 and abs(grounds[other] - grounds[side]) <= PLAIN
+    following = _between(lines, edges, side)[begin : begin + 3]
+    return following.size > 0 and float(_alike(following, grounds[side]).mean()) < GROUND[both]
+
+
+def _bar(lines: npt.NDArray[np.int16], edge: int, ground: float) -> bool:
+    """Whether the only plain side of a picture is a bar: not too thin, and without a ground that goes on."""
+    following = lines[edge + BLURRED : edge + BLURRED + 3]
+    ends = following[:, :BLURRED], following[:, -BLURRED:]
+    return edge >= BAR and not all(float(_alike(end, ground).mean()) > 0.5 for end in ends)
 
 
 def _between(lines: npt.NDArray[np.int16], edges: list[int], side: int) -> npt.NDArray[np.int16]:
@@ -329,8 +356,8 @@ def _inside(image: Image.Image) -> tuple[Thumbs, Thumbs, Box]:
     """Grey levels and colours of what is inside the borders, and where that is."""
     small = _shrinking(image)
     grey, box = small(WHOLE, SIDE)[0], WHOLE
-    for _ in range(FRAMES):
-        edges = border(grey)
+    for frame in range(FRAMES):
+        edges = border(grey, within=frame > 0)
         if edges is None:
             break
         (left, top, right, bottom), across, down = box, box[2] - box[0], box[3] - box[1]

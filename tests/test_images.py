@@ -491,6 +491,56 @@ def test_the_ground_around_a_thing_is_no_border():
     assert decode(data_of(image)).box == (0, 0, 1, 1)
 
 
+def grey_scene(seed: int) -> np.ndarray:
+    return np.asarray(scene(seed, (SIDE, SIDE)).convert("L")).copy()
+
+
+def test_a_thing_with_some_straight_sides_on_a_plain_ground_keeps_its_ground():
+    grey = np.full((SIDE, SIDE), 60, np.uint8)
+    grey[40:80, 50:80] = 200  # its upper left corner is that of a box
+    grey[64:80, 66:80] = 60
+    grey[60:64, 80:84] = grey[80:84, 54:58] = 200
+    assert thumbs.border(grey) is None
+
+
+def test_the_stripes_of_a_flag_are_not_cut_off_one_by_one():
+    stripes = np.repeat(np.arange(8) % 2 * 120 + 60, SIDE // 8).astype(np.uint8)
+    grey = np.repeat(stripes[:, None], SIDE, axis=1)
+    grey[: SIDE // 2, : SIDE // 2] = grey_scene(3)[: SIDE // 2, : SIDE // 2]
+    found = decode(data_of(Image.fromarray(grey)))
+    assert found.box[3] > 0.8
+
+
+def test_a_thin_line_on_one_side_is_not_cut_off():
+    grey = grey_scene(4)
+    grey[-3:] = 250
+    assert thumbs.border(grey) is None
+
+
+def test_a_ground_that_goes_on_at_both_ends_is_no_bar():
+    grey = np.full((SIDE, SIDE), 235, np.uint8)
+    grey[:12] = grey_scene(6)[:12]
+    grey[20:110, 12:116] = grey_scene(5)[20:110, 12:116]
+    assert thumbs.border(grey) is None
+
+
+def test_a_frame_is_cut_off_where_one_side_of_the_picture_has_its_colour():
+    grey = np.full((SIDE, SIDE), 20, np.uint8)
+    grey[16:112, 16:112] = grey_scene(7)[16:112, 16:112] // 2 + 100
+    grey[16:40, 16:112] = 20
+    grey[30:40, 60:70] = 200
+    assert thumbs.border(grey) == (18, 0, 110, 110)
+
+
+def test_a_line_that_is_blended_with_the_inside_does_not_hide_a_border():
+    grey = np.full((SIDE, SIDE), 255, np.uint8)
+    grey[8:120, 8:120] = grey_scene(8)[8:120, 8:120] // 2
+    grey[7, 8:120] = 247
+    found = thumbs.border(grey)
+    assert found is not None
+    assert found[1] in (9, 10)
+
+
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_the_inside_of_a_frame_is_turned_as_exif_says(turn):
     image = ImageOps.expand(scene(3), (64, 0, 0, 0), "white")

@@ -28,7 +28,7 @@ from neardup.sources.streams import Broken
 from neardup.thumbs import THUMB, WHOLE, BadPicture, Box, NoDecoder, decode, inner_pixels
 from neardup.types import Bad, Batch
 
-VERSION: Final = 3  # raised when the same file gives another thumbnail
+VERSION: Final = 4  # raised when the same file gives another thumbnail
 CHUNK: Final = 256
 FIELDS: Final = {
     "pixels": pa.int64(),
