@@ -32,7 +32,7 @@ class Frequencies:
     @property
     def digest(self) -> str: ...
     def get(self, hash: int) -> int:
-        """In how many documents the feature was seen; 0 also stands for 1."""
+        """In how many documents the feature was seen; 0 may also mean 1."""
     def merge(self, other: Frequencies) -> None: ...
     def to_bytes(self) -> bytes: ...
     @staticmethod
@@ -89,21 +89,23 @@ class Verifier:
         self,
         recipe: Recipe,
         frequencies: Frequencies | None,
-        documents: int,
-        wanted: npt.NDArray[np.int64],
-        path: str,
         memory: int,
+        spill: str | None,
     ) -> None: ...
+    def expect(self, count: int, wanted: npt.NDArray[np.int64]) -> None:
+        """From now on texts of the *wanted* numbers, below *count*, are expected, and no others."""
     @property
     def text_bytes(self) -> int:
         """How many bytes of texts are set aside."""
 
     def add(self, numbers: npt.NDArray[np.int64], texts: CoreTexts) -> None:
         """Set aside the texts of an Arrow array where *numbers* names a document (-1: none)."""
+    def remove(self, numbers: npt.NDArray[np.int64]) -> int:
+        """Forget the texts of these numbers; how many there were."""
     def measure(
         self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
     ) -> npt.NDArray[np.uint32]:
-        """Plain, common and rare similarity, shared features, and all of each side, a row a pair."""
+        """Plain, common and rare similarity, shared features, and all of each side, one row per pair."""
     def set_neighbours(
         self,
         left: npt.NDArray[np.int64],
@@ -128,7 +130,9 @@ class Verifier:
         threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """The same of all pairs of some documents: neighbours, and nearly identical, from *bounds* on."""
-    def text(self, document: int) -> str: ...
+
+def text_rule() -> tuple[list[tuple[str, int]], list[tuple[str, bool]], list[tuple[str, str]]]:
+    """The settings of the default rule, its reasons and whether each accepts, its tests and their reasons."""
 
 # The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
 
@@ -249,14 +253,14 @@ class SimhashValue:
     def __init__(self, *arguments: Any, **options: Any) -> None: ...
 
 class StreamIndex:
-    """Named fingerprints that come, go and are asked for one by one: a base of `SimhashIndex`."""
+    """Named fingerprints that are added, removed and queried one by one: a base of `SimhashIndex`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None: ...
     def _start(self, plain: type, bits: int, radius: int, blocks: list[tuple[int, int]], limit: int) -> None:
-        """Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
+        """Start again. A block is given by its first bit and the one after it. Objects of the class *plain*
         have the value that the native part of them has."""
     def add(self, obj_id: Any, simhash: Any) -> None:
-        """Put in a fingerprint; one of up to 1,024 bits waits for the next question, to go in with others."""
+        """Put in a fingerprint; one of up to 1,024 bits waits for the next query, to be added with others."""
     def delete(self, obj_id: Any, simhash: Any) -> None:
         """Take out the entry of that id and fingerprint, if there is one."""
     def get_near_dups(self, simhash: Any) -> list[str]:
@@ -264,7 +268,7 @@ class StreamIndex:
     def _entries(self) -> tuple[list[str], npt.NDArray[np.uint64]]:
         """The ids and the words of all entries."""
     def _asked(self) -> npt.NDArray[np.uint64]:
-        """The words of all that was taken out, or asked for and not there."""
+        """The words of everything that was removed, or queried and not found."""
 
 class PairStream:
     """A join whose pairs come in batches."""
@@ -286,12 +290,18 @@ def check_index(data: bytes) -> None:
     """Raise DamagedFile unless the bytes are those of an index file."""
 
 def index_stamp(path: str) -> bytes | None:
-    """16 bytes that two index files share if they are the same; None if it is no index file."""
+    """16 bytes that two index files share if they are the same; None if it is not an index file."""
 
 _Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 
 def give_back() -> None:
     """Give memory that was freed back to the system."""
+
+def watch(look: Callable[[], None] | None) -> Callable[[], None] | None:
+    """From now on long calls that this thread makes call *look* every 50 ms, and end with what it raises.
+
+    Returns what they called before.
+    """
 
 def ordered(
     ids: CoreTexts,
@@ -305,11 +315,20 @@ def ordered(
 def one_of_each(
     content: npt.NDArray[np.uint64], codes: npt.NDArray[np.uint32] | None, order: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """The document of each text, the text of each document, and of each text the first that is equal
-    but for its code."""
+    """The document of each text, the text of each document, and for each text the first that is equal
+    except for its code."""
 
 def most_alike(words: npt.NDArray[np.uint64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
     """The valid rows that hold the most frequent value."""
+
+def stars(
+    count: int,
+    left: npt.NDArray[np.int32],
+    right: npt.NDArray[np.int32],
+    fixed: npt.NDArray[np.bool_] | None,
+) -> npt.NDArray[np.int32]:
+    """For each of *count* documents, numbered in keep order, the one that stays for it, itself if it stays.
+    Pairs are accepted ones, sorted by left and right, left before right; *fixed* ones are never taken."""
 
 class Uniques:
     def __init__(self) -> None: ...
@@ -326,7 +345,7 @@ def read_jsonl(
 def walk_pairs(
     documents: int, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], least: int
 ) -> tuple[npt.NDArray[np.uint32], list[int]]:
-    """An order of pairs in which near documents stand together, and where its parts end."""
+    """An order of pairs in which near documents are together, and where its parts end."""
 
 def picture_fingerprints(
     thumbs: npt.NDArray[np.uint8],

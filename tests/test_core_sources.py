@@ -12,36 +12,26 @@ FILES = sorted(path.relative_to(SOURCES).as_posix() for path in SOURCES.rglob("*
 
 pytestmark = pytest.mark.skipif(not FILES, reason="the sources of the core are not here")
 
-# Files that may hold unsafe code, and what for. All others forbid it.
+# Files that may hold unsafe code, and what for, beside the variants of kernels. All others forbid it.
 _INSTRUCTIONS = "instructions of one kind of processor, and places that an assertion proves"
 UNSAFE = {
     "lib.rs": "what it forbids it forbids all",
-    "bindings.rs": "as above",
     "bindings/arrow.rs": "the Arrow C data interface, and memory that others may write",
-    "bindings/index.rs": "maps a file, and hands a waiting call to another thread",
+    "bindings/index.rs": "hands a waiting call to another thread",
+    "index/opened.rs": "maps a file",
     "bindings/interpreter.rs": "asks Python which interpreter this is",
-    "avx2.rs": _INSTRUCTIONS,
-    "avx512.rs": _INSTRUCTIONS,
-    "avx512/directory.rs": _INSTRUCTIONS,
-    "avx512/grams.rs": _INSTRUCTIONS,
-    "avx512/hash.rs": _INSTRUCTIONS,
-    "avx512/lookup.rs": _INSTRUCTIONS,
-    "avx512/md5.rs": _INSTRUCTIONS,
-    "avx512/normalize.rs": _INSTRUCTIONS,
-    "avx512/offsets.rs": _INSTRUCTIONS,
-    "avx512/tally.rs": _INSTRUCTIONS,
-    "avx512/votes.rs": _INSTRUCTIONS,
-    "distance.rs": _INSTRUCTIONS,
-    "distance_avx512.rs": _INSTRUCTIONS,
-    "join_nearest.rs": _INSTRUCTIONS,
-    "keys.rs": _INSTRUCTIONS,
-    "simd.rs": _INSTRUCTIONS,
-    "column.rs": "numbers in a mapped file",
-    "cores.rs": "system calls",
-    "memory.rs": "the allocator, zeroed memory and large pages",
-    "sorting.rs": "room that is written before it is read",
-    "join.rs": "room that is written before it is read",
+    "join/nearest.rs": _INSTRUCTIONS,
+    "hamming/keys.rs": _INSTRUCTIONS,
+    "system/simd.rs": _INSTRUCTIONS,
+    "system/column.rs": "numbers in a mapped file",
+    "system/cores.rs": "system calls",
+    "system/memory.rs": "the allocator, zeroed memory and large pages",
+    "join/sorting.rs": "room that is written before it is read",
+    "join/scatter.rs": "instructions of one kind of processor, and room that is written before it is read",
 }
+
+# The forms of a kernel for some processors: its face, with the plain form, denies what they allow.
+VARIANTS = [name for name in FILES if Path(name).stem in ("avx2", "avx512", "neon")]
 
 # What turns a panic into an error.
 GUARDS = {"caught", "interruptible", "watched"}
@@ -53,7 +43,21 @@ COLLECTOR = ("__traverse__", "__clear__")
 def test_unsafe_code_is_forbidden_where_none_is_needed(name: str) -> None:
     text = (SOURCES / name).read_text(encoding="utf-8")
     forbids = text.startswith("#![forbid(unsafe_code)]\n")
-    assert forbids != (name in UNSAFE), f"{name} must begin with #![forbid(unsafe_code)], or stand in UNSAFE"
+    # What the face of a folder forbids is forbidden in all of it; what it denies its files may allow.
+    folder = name.removesuffix("mod.rs")
+    face = folder != name and any(other.startswith(folder) for other in [*UNSAFE, *VARIANTS])
+    assert forbids != (name in UNSAFE or name in VARIANTS or face), (
+        f"{name} must begin with #![forbid(unsafe_code)], or stand in UNSAFE"
+    )
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_stands_in_the_folder_of_its_kernel(name: str) -> None:
+    face = (SOURCES / name).with_name("mod.rs").read_text(encoding="utf-8")
+    assert f"pub mod {Path(name).stem};" in face
+    allows = (SOURCES / name).read_text(encoding="utf-8").startswith("#![allow(unsafe_code)]\n")
+    assert allows
+    assert not face.startswith("#![allow")
 
 
 def test_only_files_that_are_there_may_hold_unsafe_code() -> None:

@@ -1,11 +1,11 @@
-"""Writes src/unicode_table.rs: what the core knows of every code point.
+"""Writes src/text/unicode_table.rs: what the core knows of every code point.
 
 Needs `unicodedata2==18.0.0` (categories, names, normalisation). Lower case is what the running
 interpreter says; letters that it does not know yet are paired by their names. The table is
 checked in, so that neither the compiler's nor the interpreter's Unicode version can change a
 bit of a fingerprint.
 
-    python tools/unicode_table.py > src/unicode_table.rs
+    python tools/unicode_table.py > src/text/unicode_table.rs
 """
 
 import sys
@@ -14,7 +14,8 @@ from collections import Counter
 
 import unicodedata2 as ucd
 
-CJK = ((0x3040, 0x30FF), (0x3400, 0x9FFF), (0xAC00, 0xD7AF), (0x20000, 0x3FFFF))
+from neardup.cjk import RANGES as CJK
+
 WORD, MARK, IS_CJK, FORMAT, UNSTABLE, SPECIAL, CASED, IGNORABLE = (1 << bit for bit in range(8))
 SPECIAL_LOWER = {0x0130, 0x03A3}  # two code points long; depends on its neighbours
 MAX_DELTAS = 250  # an entry has 8 bits for the number of one

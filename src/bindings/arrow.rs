@@ -2,8 +2,8 @@
 //!
 //! The array is held while the call lasts, and not believed: the interface carries no sizes of buffers, so the Python
 //! side says them, and every range is compared with those before it is read. Nor is the memory: Arrow calls it
-//! immutable, yet a numpy array or a bytearray may stand behind it. Each byte is read once, at any alignment, into
-//! memory that nobody else has; who writes there meanwhile changes a text, and nothing else.
+//! immutable, yet a numpy array or a bytearray may be behind it. Each byte is read once, at any alignment, into
+//! memory that nothing else has; writing to the array meanwhile changes a text, and nothing else.
 
 use std::cmp::Ordering::{self, Equal};
 use std::ffi::{CStr, c_char, c_void};
@@ -14,8 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use super::{InvalidType, InvalidValue};
-use crate::order::Name;
-use crate::{memory, simd};
+use crate::documents::order::Name;
+use crate::system::memory;
+use crate::system::simd;
 
 /// <https://arrow.apache.org/docs/format/CDataInterface.html#structure-definitions>
 #[repr(C)]
@@ -80,7 +81,7 @@ pub struct ArrowTexts {
     validity: Option<Span<'static>>,
     /// The offsets, or the views.
     index: Span<'static>,
-    /// Where the texts stand.
+    /// Where the texts are.
     data: Vec<Span<'static>>,
 }
 
@@ -130,7 +131,7 @@ unsafe fn layout_of(schema: &CSchema) -> PyResult<Layout> {
 /// # Safety
 /// The array must be one of the C data interface, which nobody else uses meanwhile.
 unsafe fn taken(array: *mut CArray) -> PyResult<Held> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller guarantees it.
     let held = unsafe { Held(std::ptr::read(array)) };
     // SAFETY: as above.
     unsafe { (*array).release = None };
@@ -153,7 +154,7 @@ impl ArrowTexts {
             return Err(InvalidValue::new_err("the Arrow array has not the buffers of an array of texts"));
         }
         let mut spans = sizes.iter().enumerate().map(|(at, size)| {
-            // SAFETY: there are so many buffers.
+            // SAFETY: there are this many buffers.
             let start = unsafe { *held.0.buffers.add(at) };
             let fits = !start.is_null() && start.addr().checked_add(*size).is_some();
             if fits { Span::new(start.addr(), *size) } else { Span::new(0, 0) }

@@ -10,16 +10,14 @@ use pyo3::types::PyDict;
 
 use super::interrupt::{caught, interruptible, watched};
 use super::{InvalidValue, LimitReached};
-use crate::cluster::{self, Stars};
-use crate::index_file::MOST_WORDS;
-use crate::join::{Job, Stop, cross_join, self_join};
-use crate::join_nearest::join_nearest;
-use crate::memory::{copied, filled, gathered, more_room, room_for};
-use crate::nearest::Comparable;
-use crate::parallel::{Cancel, thread_count};
-use crate::plan::{Force, Method, Plan, Sample, Task, all_bits, plan};
-use crate::resolve::{Pair, Values, numbered, sort_pairs};
-use crate::simd;
+use crate::hamming::plan::{Force, Method};
+use crate::join::cluster;
+use crate::join::lists::Comparable;
+use crate::join::resolve::Pair;
+use crate::join::rows::{Ask, Failure, Given, cross_rows, groups_of_rows, join_rows, nearest_rows, planned};
+use crate::system::memory::gathered;
+use crate::system::parallel::{Cancel, thread_count};
+use crate::system::simd;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(join, module)?)?;
@@ -32,39 +30,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// More pairs than this are not put into one answer.
-const MAX_PAIRS: u64 = 1 << 31;
-
-/// Call `$body` with `W` as the number of words that `$words` is padded to: the next power of two.
-macro_rules! with_words {
-    ($words:expr, $W:ident => $body:expr) => {
-        with_words!(@each $words, $W => $body, 1 2 4 8 16 32 64 128 256 512 1024)
-    };
-    (@each $words:expr, $W:ident => $body:expr, $($count:literal)*) => {
-        match $words.next_power_of_two() {
-            $($count => {
-                const $W: usize = $count;
-                $body
-            })*
-            more => unreachable!("{more} words: the Python side takes at most {MOST_WORDS}"),
-        }
-    };
-}
-
-/// Why a call ended without an answer.
-pub enum Failure {
-    Stopped,
-    TooMany(u64),
-}
-
-impl From<Stop> for Failure {
-    fn from(stop: Stop) -> Failure {
-        match stop {
-            Stop::Cancelled => Failure::Stopped,
-            Stop::TooMany => Failure::TooMany(MAX_PAIRS),
-        }
-    }
-}
+/// Work on fewer words than this ends before anyone could press a key.
+const QUICK: usize = 30_000;
 
 /// Do *work* as `interruptible` does; the error of work that ended without an answer.
 pub fn answered<T: Send>(
@@ -90,216 +57,36 @@ fn answered_aloud<T: Send>(
     })
 }
 
-/// A row padded to `W` words.
-pub fn padded<const W: usize>(row: &[u64]) -> [u64; W] {
-    let mut wide = [0; W];
-    wide[..row.len()].copy_from_slice(row);
-    wide
-}
-
-/// Rows padded to `W` words, without those that have no information; their row numbers if any went.
-pub fn rows_of<const W: usize>(
-    words: &[u64],
-    width: usize,
-    valid: Option<&[bool]>,
-    wide: &mut Vec<[u64; W]>,
-) -> Option<Vec<u32>> {
-    let numbers = valid.filter(|valid| !valid.iter().all(|&valid| valid)).map(|valid| {
-        let mut numbers = room_for(valid.iter().filter(|valid| **valid).count());
-        numbers.extend((0u32..).zip(valid).filter(|(_, valid)| **valid).map(|(row, _)| row));
-        numbers
-    });
-    if width == W && numbers.is_none() {
-        return None;
-    }
-    more_room(wide, numbers.as_ref().map_or(words.len() / width, Vec::len));
-    match &numbers {
-        None => wide.extend(words.chunks_exact(width).map(padded)),
-        Some(numbers) => {
-            wide.extend(numbers.iter().map(|&row| padded(&words[row as usize * width..(row as usize + 1) * width])))
-        }
-    }
-    numbers
-}
-
-/// `brute`, `blocks`, `blocks:4,1` (four blocks, one part more than the radius), `sampling`.
 fn force_of(text: Option<&str>) -> PyResult<Force> {
-    let unknown = |text: &str| {
-        let known = "brute, blocks, blocks:COUNT,EXTRA, sampling";
-        InvalidValue::new_err(format!("unknown plan '{text}'; known: {known}"))
-    };
-    Ok(match text {
-        None => Force::Any,
-        Some("brute") => Force::Brute,
-        Some("blocks") => Force::Blocks,
-        Some("sampling") => Force::Sampling,
-        Some(text) => {
-            let numbers = text.strip_prefix("blocks:").and_then(|rest| rest.split_once(','));
-            let (blocks, extra) = numbers.ok_or_else(|| unknown(text))?;
-            match (blocks.parse(), extra.parse()) {
-                (Ok(blocks @ 1..=4096), Ok(extra @ 1..=16)) => Force::Cut { blocks, extra },
-                _ => return Err(unknown(text)),
-            }
-        }
-    })
+    let Some(text) = text else { return Ok(Force::Any) };
+    let known = "brute, blocks, blocks:COUNT,EXTRA, sampling";
+    Force::parse(text).ok_or_else(|| InvalidValue::new_err(format!("unknown plan '{text}'; known: {known}")))
 }
 
-struct Ask {
-    bits: usize,
-    width: usize,
-    radius: u32,
-    recall: f64,
-    threads: usize,
-    force: Force,
-    /// Bytes for moving rows, where they are limited.
-    memory: Option<usize>,
+pub type Words<'py> = PyReadonlyArray2<'py, u64>;
+pub type Flags<'py> = Option<PyReadonlyArray1<'py, bool>>;
+type Codes<'py> = Option<PyReadonlyArray1<'py, i32>>;
+
+/// The rows of an array, and which of them have information.
+pub fn given<'a>(words: &'a Words<'_>, valid: &'a Flags<'_>) -> PyResult<Given<'a>> {
+    Ok(Given { words: words.as_slice()?, width: words.shape()[1], valid: slice(valid)? })
 }
 
-impl Ask {
-    fn plan<const W: usize>(&self, rows: &[[u64; W]], other: Option<&[[u64; W]]>) -> Plan {
-        let sample = Sample::new(rows.as_flattened(), W, &all_bits(self.bits, W));
-        let task = Task {
-            rows: rows.len(),
-            other: other.map(<[_]>::len),
-            words: W,
-            radius: self.radius,
-            recall: self.recall,
-            threads: self.threads,
-        };
-        let force = match self.force {
-            // More blocks than the radius needs would leave some with nothing to find.
-            Force::Cut { blocks, extra } => Force::Cut { blocks: blocks.min(self.radius + 1), extra },
-            other => other,
-        };
-        plan(&sample, &task, force)
-    }
-
-    fn self_join<const W: usize>(
-        &self,
-        words: &[u64],
-        valid: Option<&[bool]>,
-        cancel: &Cancel,
-    ) -> Result<Vec<Pair>, Failure> {
-        let mut wide = Vec::new();
-        let numbers = rows_of::<W>(words, self.width, valid, &mut wide);
-        let rows = if wide.is_empty() && numbers.is_none() { words.as_chunks::<W>().0 } else { &wide };
-        let plan = self.plan(rows, None);
-        let mut job = Job::new(self.radius, self.threads, cancel);
-        job.budget = MAX_PAIRS as usize;
-        if let Some(memory) = self.memory {
-            (job.scratch, job.share) = (memory, 4);
-        }
-        let found = self_join(rows, &plan, &job)?;
-        let (values, pairs) = numbered(&found.pairs, &found.repeated);
-        drop(found);
-        let held = values.rows(rows, numbers.as_deref(), self.threads, cancel).map_err(|_| Failure::Stopped)?;
-        let total = held.pairs_among(&pairs);
-        if total > MAX_PAIRS {
-            return Err(Failure::TooMany(total));
-        }
-        let mut result = room_for(total as usize);
-        held.each_pair(&pairs, cancel, |pair| result.push(pair)).map_err(|_| Failure::Stopped)?;
-        Ok(sort_pairs(result, self.threads))
-    }
-
-    /// Pairs that are cut to the nearest of either side, and the rows of those that were cut.
-    fn join_nearest<const W: usize>(
-        &self,
-        words: &[u64],
-        valid: Option<&[bool]>,
-        most: u32,
-        comparable: Comparable<'_>,
-        cancel: &Cancel,
-    ) -> Result<(Vec<Pair>, Vec<u32>), Failure> {
-        let mut wide = Vec::new();
-        let numbers = rows_of::<W>(words, self.width, valid, &mut wide);
-        let rows = if wide.is_empty() && numbers.is_none() { words.as_chunks::<W>().0 } else { &wide };
-        let plan = self.plan(rows, None);
-        let mut job = Job::new(self.radius, self.threads, cancel);
-        if let Some(memory) = self.memory {
-            (job.scratch, job.share) = (memory, 4);
-        }
-        let Some(numbers) = numbers else {
-            return Ok(join_nearest(rows, &plan, most, &comparable, &job)?);
-        };
-        // Rows without information are left out: the others move up, in their order.
-        let own = |codes: &[i32]| gathered(numbers.iter().map(|&row| codes[row as usize]));
-        let (within, across) = (comparable.within.map(own), comparable.across.map(own));
-        let fixed = comparable.fixed.map(|fixed| gathered(numbers.iter().map(|&row| fixed[row as usize])));
-        let comparable = Comparable { within: within.as_deref(), across: across.as_deref(), fixed: fixed.as_deref() };
-        let (mut pairs, mut crowded) = join_nearest(rows, &plan, most, &comparable, &job)?;
-        for pair in &mut pairs {
-            (pair.left, pair.right) = (numbers[pair.left as usize], numbers[pair.right as usize]);
-        }
-        crowded.iter_mut().for_each(|row| *row = numbers[*row as usize]);
-        Ok((pairs, crowded))
-    }
-
-    fn cross_join<const W: usize>(
-        &self,
-        left: (&[u64], Option<&[bool]>),
-        right: (&[u64], Option<&[bool]>),
-        cancel: &Cancel,
-    ) -> Result<Vec<Pair>, Failure> {
-        let (mut left_padded, mut right_padded) = (Vec::new(), Vec::new());
-        let left_numbers = rows_of::<W>(left.0, self.width, left.1, &mut left_padded);
-        let right_numbers = rows_of::<W>(right.0, self.width, right.1, &mut right_padded);
-        let plain = |words: &'_ [u64]| -> bool { self.width == W && !words.is_empty() };
-        let left_rows = if left_numbers.is_none() && plain(left.0) { left.0.as_chunks::<W>().0 } else { &left_padded };
-        let right_rows =
-            if right_numbers.is_none() && plain(right.0) { right.0.as_chunks::<W>().0 } else { &right_padded };
-        let plan = self.plan(left_rows, Some(right_rows));
-        let mut job = Job::new(self.radius, self.threads, cancel);
-        job.budget = MAX_PAIRS as usize;
-        let found = cross_join(left_rows, right_rows, &plan, &job)?;
-        let mut values = Values::<W>::with_room(found.len() * 2);
-        let pairs: Vec<[u32; 3]> = gathered(
-            found
-                .iter()
-                .map(|pair| [values.number(&pair[0]), values.number(&pair[1]), crate::join::pair_distance(pair)]),
-        );
-        let stopped = |_| Failure::Stopped;
-        let left_held = values.rows(left_rows, left_numbers.as_deref(), self.threads, cancel).map_err(stopped)?;
-        let right_held = values.rows(right_rows, right_numbers.as_deref(), self.threads, cancel).map_err(stopped)?;
-        let total: u64 =
-            pairs.iter().map(|[a, b, _]| left_held.of(*a).len() as u64 * right_held.of(*b).len() as u64).sum();
-        if total > MAX_PAIRS {
-            return Err(Failure::TooMany(total));
-        }
-        let mut result = room_for(total as usize);
-        for [a, b, distance] in pairs {
-            for &left in left_held.of(a) {
-                for &right in right_held.of(b) {
-                    result.push(Pair { left, right, distance });
-                }
-            }
-        }
-        Ok(sort_pairs(result, self.threads))
-    }
+fn slice<'a, T: numpy::Element>(array: &'a Option<PyReadonlyArray1<'_, T>>) -> PyResult<Option<&'a [T]>> {
+    Ok(array.as_ref().map(|array| array.as_slice()).transpose()?)
 }
 
-type PairArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
-
-type GroupArrays<'py> = (
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u32>>,
-    Bound<'py, PyArray1<u16>>,
-);
-
-/// Work on fewer words than this ends before anyone could press a key.
-const QUICK: usize = 30_000;
+pub type PairArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>);
 
 #[pyfunction]
 #[pyo3(signature = (words, valid, other, other_valid, bits, radius, recall, threads, plan, memory, tell))]
 #[allow(clippy::too_many_arguments)]
 fn join<'py>(
     py: Python<'py>,
-    words: PyReadonlyArray2<'py, u64>,
-    valid: Option<PyReadonlyArray1<'py, bool>>,
-    other: Option<PyReadonlyArray2<'py, u64>>,
-    other_valid: Option<PyReadonlyArray1<'py, bool>>,
+    words: Words<'py>,
+    valid: Flags<'py>,
+    other: Option<Words<'py>>,
+    other_valid: Flags<'py>,
     bits: usize,
     radius: u32,
     recall: f64,
@@ -308,39 +95,31 @@ fn join<'py>(
     memory: Option<usize>,
     tell: Option<Py<PyAny>>,
 ) -> PyResult<PairArrays<'py>> {
-    let width = words.shape()[1];
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
-    let left = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-    let right = match &other {
-        None => None,
-        Some(other) => Some((other.as_slice()?, other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?)),
-    };
-    let long = left.0.len() + right.map_or(0, |right| right.0.len()) > QUICK;
-    let pairs = answered_aloud(py, long, tell.as_ref(), |cancel| {
-        with_words!(width, W => match right {
-            None => ask.self_join::<W>(left.0, left.1, cancel),
-            Some(right) => ask.cross_join::<W>(left, right, cancel),
-        })
+    let ask = Ask { bits, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
+    let left = given(&words, &valid)?;
+    let right = other.as_ref().map(|other| given(other, &other_valid)).transpose()?;
+    let long = left.words.len() + right.map_or(0, |right| right.words.len()) > QUICK;
+    let pairs = answered_aloud(py, long, tell.as_ref(), |cancel| match right {
+        None => join_rows(left, &ask, cancel),
+        Some(right) => cross_rows(left, right, &ask, cancel),
     })?;
     pair_arrays(py, &pairs)
 }
 
-type NearestArrays<'py> = (PairArrays<'py>, Bound<'py, PyArray1<u32>>);
-
-/// The pairs of a join that are among the *most* nearest of either side, and the rows of those that were cut. Only rows of
-/// equal numbers *within*, of different ones *across*, and not both *fixed* are compared.
+/// The pairs of a join that are among the *most* nearest of either side, and the rows of those that were cut. Only
+/// rows of equal numbers *within*, of different ones *across*, and not both *fixed* are compared.
 #[pyfunction]
 #[pyo3(name = "join_nearest")]
 #[pyo3(signature = (words, valid, most, within, across, fixed, bits, radius, recall, threads, plan, memory, tell))]
 #[allow(clippy::too_many_arguments)]
 fn join_nearest_pairs<'py>(
     py: Python<'py>,
-    words: PyReadonlyArray2<'py, u64>,
-    valid: Option<PyReadonlyArray1<'py, bool>>,
+    words: Words<'py>,
+    valid: Flags<'py>,
     most: u32,
-    within: Option<PyReadonlyArray1<'py, i32>>,
-    across: Option<PyReadonlyArray1<'py, i32>>,
-    fixed: Option<PyReadonlyArray1<'py, bool>>,
+    within: Codes<'py>,
+    across: Codes<'py>,
+    fixed: Flags<'py>,
     bits: usize,
     radius: u32,
     recall: f64,
@@ -348,28 +127,20 @@ fn join_nearest_pairs<'py>(
     plan: Option<&str>,
     memory: Option<usize>,
     tell: Option<Py<PyAny>>,
-) -> PyResult<NearestArrays<'py>> {
-    let (count, width) = (words.shape()[0], words.shape()[1]);
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
-    let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-    let comparable = Comparable {
-        within: within.as_ref().map(|codes| codes.as_slice()).transpose()?,
-        across: across.as_ref().map(|codes| codes.as_slice()).transpose()?,
-        fixed: fixed.as_ref().map(|fixed| fixed.as_slice()).transpose()?,
-    };
+) -> PyResult<(PairArrays<'py>, Bound<'py, PyArray1<u32>>)> {
+    let ask = Ask { bits, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory };
+    let rows = given(&words, &valid)?;
+    let comparable = Comparable { within: slice(&within)?, across: slice(&across)?, fixed: slice(&fixed)? };
     let sizes =
         [comparable.within.map(<[_]>::len), comparable.across.map(<[_]>::len), comparable.fixed.map(<[_]>::len)];
-    if most == 0 || sizes.iter().flatten().any(|&size| size != count) {
+    if most == 0 || sizes.iter().flatten().any(|&size| size != words.shape()[0]) {
         return Err(InvalidValue::new_err(
             "one number and one flag for each row, and at least one neighbour are needed",
         ));
     }
-    let (pairs, crowded) = answered_aloud(
-        py,
-        words.len() > QUICK,
-        tell.as_ref(),
-        |cancel| with_words!(width, W => ask.join_nearest::<W>(words, valid, most, comparable, cancel)),
-    )?;
+    let (pairs, crowded) = answered_aloud(py, rows.words.len() > QUICK, tell.as_ref(), |cancel| {
+        nearest_rows(rows, most, comparable, &ask, cancel)
+    })?;
     Ok((pair_arrays(py, &pairs)?, crowded.into_pyarray(py)))
 }
 
@@ -389,8 +160,8 @@ pub fn pair_arrays<'py>(py: Python<'py>, pairs: &[Pair]) -> PyResult<PairArrays<
 #[allow(clippy::too_many_arguments)]
 fn join_plan<'py>(
     py: Python<'py>,
-    words: PyReadonlyArray2<'py, u64>,
-    valid: Option<PyReadonlyArray1<'py, bool>>,
+    words: Words<'py>,
+    valid: Flags<'py>,
     other_rows: Option<usize>,
     bits: usize,
     radius: u32,
@@ -398,31 +169,9 @@ fn join_plan<'py>(
     threads: Option<usize>,
     plan: Option<&str>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let width = words.shape()[1];
-    let ask = Ask { bits, width, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory: None };
-    let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-    let plan = answered(py, words.len() > QUICK, |_| {
-        with_words!(width, W => {
-            let mut wide = Vec::new();
-            let numbers = rows_of::<W>(words, width, valid, &mut wide);
-            let plain = numbers.is_none() && width == W;
-            let rows = if plain { words.as_chunks::<W>().0 } else { &wide };
-            let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
-            let task = Task {
-                rows: rows.len(),
-                other: other_rows,
-                words: W,
-                radius,
-                recall,
-                threads: ask.threads,
-            };
-            let force = match ask.force {
-                Force::Cut { blocks, extra } => Force::Cut { blocks: blocks.min(radius + 1), extra },
-                force => force,
-            };
-            Ok(crate::plan::plan(&sample, &task, force))
-        })
-    })?;
+    let ask = Ask { bits, radius, recall, threads: thread_count(threads), force: force_of(plan)?, memory: None };
+    let rows = given(&words, &valid)?;
+    let plan = interruptible(py, rows.words.len() > QUICK, |_| planned(rows, other_rows, &ask))?;
     let result = PyDict::new(py);
     let method = match plan.method {
         Method::Brute => "brute",
@@ -443,57 +192,30 @@ fn join_plan<'py>(
     Ok(result)
 }
 
+type GroupArrays<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u16>>,
+);
+
 #[pyfunction]
 #[pyo3(signature = (words, valid, order, bits, radius, threads, plan))]
 #[allow(clippy::too_many_arguments)]
 fn groups<'py>(
     py: Python<'py>,
-    words: PyReadonlyArray2<'py, u64>,
-    valid: Option<PyReadonlyArray1<'py, bool>>,
+    words: Words<'py>,
+    valid: Flags<'py>,
     order: Option<PyReadonlyArray1<'py, u32>>,
     bits: usize,
     radius: u32,
     threads: Option<usize>,
     plan: Option<&str>,
 ) -> PyResult<GroupArrays<'py>> {
-    let (count, width) = (words.shape()[0], words.shape()[1]);
-    let force = force_of(plan)?;
-    let threads = thread_count(threads);
-    let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-    let order = order.as_ref().map(|order| order.as_slice()).transpose()?;
-    let groups = answered(py, words.len() > QUICK, |cancel| {
-        with_words!(width, W => {
-            let mut wide = Vec::new();
-            let numbers = rows_of::<W>(words, width, valid, &mut wide);
-            let plain = numbers.is_none() && width == W;
-            let rows = if plain { words.as_chunks::<W>().0 } else { &wide };
-            // The order speaks of all rows; the walk sees only those with information.
-            let own = match (&numbers, order) {
-                (Some(numbers), Some(order)) => {
-                    let mut place = filled(count, u32::MAX);
-                    for (at, &row) in (0u32..).zip(numbers) {
-                        place[row as usize] = at;
-                    }
-                    let mut own = room_for(numbers.len());
-                    own.extend(order.iter().map(|&row| place[row as usize]).filter(|&at| at != u32::MAX));
-                    Some(own)
-                }
-                (None, Some(order)) => Some(copied(order)),
-                (_, None) => None::<Vec<u32>>,
-            };
-            let job = Job::new(radius, threads, cancel);
-            let stars = cluster::stars(rows, &all_bits(bits, W), own.as_deref(), force, &job)?;
-            let Some(numbers) = numbers else {
-                return Ok(stars.listed(order));
-            };
-            let mut all = Stars::alone(count);
-            for (at, &row) in numbers.iter().enumerate() {
-                all.center[row as usize] = numbers[stars.center[at] as usize];
-                all.distance[row as usize] = stars.distance[at];
-            }
-            Ok(all.listed(order))
-        })
-    })?;
+    let ask = Ask { bits, radius, recall: 1.0, threads: thread_count(threads), force: force_of(plan)?, memory: None };
+    let (rows, order) = (given(&words, &valid)?, slice(&order)?);
+    let groups = answered(py, rows.words.len() > QUICK, |cancel| groups_of_rows(rows, order, &ask, cancel))?;
     Ok((
         groups.label.into_pyarray(py),
         groups.centers.into_pyarray(py),

@@ -1,28 +1,27 @@
 //! Python's view of the index, and of joins that are streamed through one.
 
-use std::fs::{File, Metadata};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, Weak};
-use std::time::SystemTime;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
-use memmap2::{Mmap, MmapMut};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use super::hamming::{Failure, answered, padded, pair_arrays, rows_of};
+use super::hamming::{Flags, PairArrays, Words, answered, given, pair_arrays};
 use super::interrupt::caught;
 use super::{ChangedFile, DamagedFile, InvalidType, LimitReached};
-use crate::ids::{Id, Ids, Lookup};
-use crate::index::{Hit, Store};
-use crate::index_file::{self, About, MOST_WORDS, Stamp};
-use crate::memory::{append, attempt, gathered, more_room, push, room_for};
-use crate::parallel::{Cancel, thread_count};
-use crate::resolve::{Pair, Rows, Values};
+use crate::index::Hit;
+use crate::index::any::{AnyIndex, Named, Refusal};
+use crate::index::batches::PairBatches;
+use crate::index::file::{self, About, Stamp};
+use crate::index::ids::{Id, Ids};
+use crate::index::opened::{self, Opened, Refused, Watch};
+use crate::system::memory::{gathered, push, room_for};
+use crate::system::parallel::thread_count;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<HammingIndex>()?;
@@ -30,161 +29,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_index, module)?)?;
     module.add_function(wrap_pyfunction!(index_stamp, module)?)?;
     Ok(())
-}
-
-/// A store of any width.
-macro_rules! any_width {
-    ($($name:ident $count:literal)*) => {
-        enum Any {
-            $($name(Store<$count>),)*
-        }
-
-        impl Any {
-            fn new(bits: usize, radius: u32) -> Any {
-                match bits.div_ceil(64).next_power_of_two() {
-                    $($count => Any::$name(Store::new(bits, radius)),)*
-                    more => unreachable!("{more} words: the Python side takes at most {MOST_WORDS}"),
-                }
-            }
-        }
-    };
-}
-
-any_width!(W1 1 W2 2 W4 4 W8 8 W16 16 W32 32 W64 64 W128 128 W256 256 W512 512 W1024 1024);
-
-macro_rules! with_store {
-    ($any:expr, $W:ident, $store:ident => $body:expr) => {
-        with_store!(@each $any, $W, $store => $body,
-            W1 1 W2 2 W4 4 W8 8 W16 16 W32 32 W64 64 W128 128 W256 256 W512 512 W1024 1024)
-    };
-    (@each $any:expr, $W:ident, $store:ident => $body:expr, $($name:ident $count:literal)*) => {
-        match $any {
-            $(Any::$name($store) => {
-                #[allow(dead_code)]
-                const $W: usize = $count;
-                $body
-            })*
-        }
-    };
-}
-
-struct Inner {
-    store: Any,
-    ids: Ids,
-    lookup: Option<Lookup>,
-    /// A change is under way; it stays set when the change did not end.
-    torn: bool,
-}
-
-impl Inner {
-    fn new(store: Any, ids: Ids) -> Inner {
-        Inner { store, ids, lookup: None, torn: false }
-    }
-
-    /// Make a change. Where it is unwound, the index is torn.
-    fn change<T>(&mut self, work: impl FnOnce(&mut Inner) -> T) -> T {
-        self.torn = true;
-        let done = work(self);
-        self.torn = false;
-        done
-    }
-
-    /// Put in `count` entries, whose ids `name` adds; what was wrong, and then nothing is changed.
-    fn add(
-        &mut self,
-        count: usize,
-        texts: bool,
-        name: impl FnOnce(&mut Ids),
-        put: impl FnOnce(&mut Any),
-    ) -> Result<(), Refusal> {
-        if self.ids.len() > 0 && count > 0 && matches!(self.ids, Ids::Texts { .. }) != texts {
-            return Err(Refusal::Mixed);
-        }
-        let entries = with_store!(&self.store, W, store => store.entries());
-        if count as u64 > u64::from(u32::MAX - 1 - entries) {
-            return Err(Refusal::Full);
-        }
-        self.change(|inner| {
-            let known = inner.ids.len();
-            let done = attempt(|| {
-                name(&mut inner.ids);
-                put(&mut inner.store);
-            });
-            if done.is_some() {
-                return Ok(());
-            }
-            inner.ids.truncate(known);
-            let torn = with_store!(&mut inner.store, W, store => {
-                store.forget(entries);
-                store.torn
-            });
-            Err(if torn { Refusal::Torn } else { Refusal::Memory })
-        })
-        .inspect_err(|refusal| self.torn = matches!(refusal, Refusal::Torn))
-    }
-
-    /// Order hits by query, distance, id.
-    fn order(&self, hits: &mut [Hit]) {
-        match self.ids {
-            Ids::Counted(_) => hits.sort_unstable(),
-            _ => hits.sort_unstable_by_key(|hit| (hit.query, hit.distance, self.ids.get(hit.entry), hit.entry)),
-        }
-    }
-
-    /// All entries that these ids have.
-    fn entries_of(&mut self, list: &[Id<'_>]) -> Vec<u32> {
-        let mut entries = Vec::new();
-        if !list.is_empty() {
-            let lookup = self.lookup.get_or_insert_with(|| Lookup::of(&Ids::Counted(0)));
-            lookup.extend(&self.ids);
-            list.iter().for_each(|id| append(&mut entries, &lookup.entries(&self.ids, *id)));
-        }
-        entries
-    }
-
-    /// Remove entries; how many were there.
-    fn remove(&mut self, entries: &[u32]) -> usize {
-        self.change(|inner| {
-            let remove = |&&entry: &&u32| with_store!(&mut inner.store, W, store => store.remove(entry));
-            let gone = entries.iter().filter(remove).count();
-            inner.tidy(thread_count(None));
-            gone
-        })
-    }
-
-    /// Drop removed entries for good when they are many.
-    fn tidy(&mut self, threads: usize) {
-        let worn = with_store!(&self.store, W, store => store.is_worn());
-        if worn {
-            self.compact(threads);
-        }
-    }
-
-    fn compact(&mut self, threads: usize) {
-        let (ids, lookup) = (&mut self.ids, &mut self.lookup);
-        with_store!(&mut self.store, W, store => {
-            let made = attempt(|| {
-                let rows = store.rows();
-                let own = ids.only(rows.iter().map(|row| row.0));
-                let mut new = Store::<W>::new(store.bits, store.radius);
-                new.add(&gathered(rows.into_iter().map(|row| row.1)), threads);
-                (new, own)
-            });
-            // Where there is no memory for it, what was removed stays marked.
-            if let Some(made) = made {
-                (*store, *ids) = made;
-                *lookup = None;
-            }
-        });
-    }
-}
-
-/// Why an index did not do what it was asked to.
-enum Refusal {
-    Mixed,
-    Full,
-    Memory,
-    Torn,
 }
 
 impl From<Refusal> for PyErr {
@@ -200,54 +44,21 @@ impl From<Refusal> for PyErr {
     }
 }
 
-/// The file under a map: what it was when it was checked.
-struct Watch {
-    path: PathBuf,
-    file: File,
-    size: u64,
-    modified: Option<SystemTime>,
-    map: Weak<Mmap>,
-    changed: AtomicBool,
-}
-
-impl Watch {
-    /// Whether something of the file is, or was, used that is not what was checked.
-    fn is_needed(&self) -> bool {
-        self.map.strong_count() > 0 || self.changed.load(Ordering::Relaxed)
-    }
-
-    fn check(&self) -> PyResult<()> {
-        if is_same(&self.file, self.size, self.modified) && !self.changed.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        self.changed.store(true, Ordering::Relaxed);
-        Err(changed(&self.path, "was changed while it was in use; load it again (map=False reads it into memory)"))
-    }
-}
-
-fn is_same(file: &File, size: u64, modified: Option<SystemTime>) -> bool {
-    file.metadata().is_ok_and(|now: Metadata| now.len() == size && now.modified().ok() == modified)
-}
-
-fn changed(path: &Path, how: &str) -> PyErr {
-    ChangedFile::new_err(format!("'{}' {how}", path.display()))
-}
-
 /// The native part of `neardup.Index`. Readers share it; a writer has it alone.
 #[pyclass(frozen, module = "neardup._native")]
 struct HammingIndex {
-    inner: RwLock<Inner>,
+    inner: RwLock<AnyIndex>,
     bits: usize,
     radius: u32,
-    width: usize,
     watch: Option<Watch>,
 }
 
 type HitArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl HammingIndex {
-    fn of(inner: Inner, bits: usize, radius: u32, watch: Option<Watch>) -> HammingIndex {
-        HammingIndex { inner: RwLock::new(inner), bits, radius, width: bits.div_ceil(64), watch }
+    fn of(index: AnyIndex, watch: Option<Watch>) -> HammingIndex {
+        let (bits, radius) = (index.bits, index.radius);
+        HammingIndex { inner: RwLock::new(index), bits, radius, watch }
     }
 
     /// Do *work* on what was checked: a file that changed under its map is an error, as is a panic.
@@ -255,15 +66,21 @@ impl HammingIndex {
         let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_needed()) else {
             return caught(work);
         };
-        watch.check()?;
+        let check = || match watch.is_sound() {
+            true => Ok(()),
+            false => Err(changed(
+                &watch.path,
+                "was changed while it was in use; load it again (map=False reads it into memory)",
+            )),
+        };
+        check()?;
         let done = caught(work);
-        watch.check()?;
+        check()?;
         done
     }
 
-    /// The entries, to be read. A free lock is taken at once; only a taken one is waited for without the
-    /// interpreter.
-    fn read(&self, py: Python<'_>) -> Result<RwLockReadGuard<'_, Inner>, Refusal> {
+    /// The index, to be read. A free lock is taken at once; only a taken one is waited for without the interpreter.
+    fn read(&self, py: Python<'_>) -> Result<RwLockReadGuard<'_, AnyIndex>, Refusal> {
         let inner = match self.inner.try_read() {
             Ok(inner) => inner,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -271,20 +88,20 @@ impl HammingIndex {
                 py.detach(|| Waited(self.inner.read().unwrap_or_else(PoisonError::into_inner))).0
             }
         };
-        if inner.torn { Err(Refusal::Torn) } else { Ok(inner) }
+        inner.sound().map(|()| inner)
     }
 
-    /// The entries, to be changed, for one that does not hold the interpreter.
-    fn write(&self) -> Result<RwLockWriteGuard<'_, Inner>, Refusal> {
-        let inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        if inner.torn { Err(Refusal::Torn) } else { Ok(inner) }
+    /// The index, to be changed, for one that does not hold the interpreter.
+    fn write(&self) -> RwLockWriteGuard<'_, AnyIndex> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let words = if self.width == 1 {
+        let width = self.bits.div_ceil(64);
+        let words = if width == 1 {
             vec![value.extract()?]
         } else {
-            let bytes = value.call_method1("to_bytes", (self.width * 8, "little"))?;
+            let bytes = value.call_method1("to_bytes", (width * 8, "little"))?;
             let bytes = bytes.cast::<PyBytes>()?.as_bytes();
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
@@ -295,29 +112,37 @@ impl HammingIndex {
             _ => Ok(words),
         }
     }
-
-    fn hits<'py>(&self, py: Python<'py>, inner: &Inner, hits: &[Hit]) -> PyResult<HitArrays<'py>> {
-        let query: Vec<u32> = gathered(hits.iter().map(|hit| hit.query));
-        let distance = if hits.iter().all(|hit| hit.distance <= u32::from(u16::MAX)) {
-            gathered(hits.iter().map(|hit| hit.distance as u16)).into_pyarray(py).into_any()
-        } else {
-            // Only the nearest of the widest fingerprints can be so far away.
-            gathered(hits.iter().map(|hit| hit.distance)).into_pyarray(py).into_any()
-        };
-        Ok((query.into_pyarray(py), names(py, inner, hits)?, distance))
-    }
 }
 
-/// The ids of hits: an integer array, or a list of texts.
-fn names<'py>(py: Python<'py>, inner: &Inner, hits: &[Hit]) -> PyResult<Bound<'py, PyAny>> {
-    if matches!(inner.ids, Ids::Texts { .. }) {
+fn changed(path: &Path, how: &str) -> PyErr {
+    ChangedFile::new_err(format!("'{}' {how}", path.display()))
+}
+
+fn hit_arrays<'py>(py: Python<'py>, index: &AnyIndex, hits: &[Hit]) -> PyResult<HitArrays<'py>> {
+    let query: Vec<u32> = gathered(hits.iter().map(|hit| hit.query));
+    let distance = if hits.iter().all(|hit| hit.distance <= u32::from(u16::MAX)) {
+        gathered(hits.iter().map(|hit| hit.distance as u16)).into_pyarray(py).into_any()
+    } else {
+        // Only the nearest of the widest fingerprints can be so far away.
+        gathered(hits.iter().map(|hit| hit.distance)).into_pyarray(py).into_any()
+    };
+    Ok((query.into_pyarray(py), names(py, index, hits.iter().map(|hit| hit.entry))?, distance))
+}
+
+/// The ids of entries: an integer array, or a list of texts.
+fn names<'py>(
+    py: Python<'py>,
+    index: &AnyIndex,
+    entries: impl ExactSizeIterator<Item = u32>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if matches!(index.ids, Ids::Texts { .. }) {
         let texts = PyList::empty(py);
-        for hit in hits {
-            texts.append(name(py, inner.ids.get(hit.entry))?)?;
+        for entry in entries {
+            texts.append(name(py, index.ids.get(entry))?)?;
         }
         return Ok(texts.into_any());
     }
-    let numbers = gathered(hits.iter().map(|hit| match inner.ids.get(hit.entry) {
+    let numbers = gathered(entries.map(|entry| match index.ids.get(entry) {
         Id::Number(number) => number,
         Id::Text(_) => 0,
     }));
@@ -331,30 +156,52 @@ fn name<'py>(py: Python<'py>, id: Id<'_>) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
+/// An id as it comes from Python: an int, or a str.
+enum OneId {
+    Number(i64),
+    Text(String),
+}
+
+impl OneId {
+    fn of(id: &Bound<'_, PyAny>) -> PyResult<OneId> {
+        Ok(match id.cast::<PyString>() {
+            Ok(text) => OneId::Text(text.to_string_lossy().into_owned()),
+            Err(_) => OneId::Number(id.extract()?),
+        })
+    }
+
+    fn id(&self) -> Id<'_> {
+        match self {
+            OneId::Number(number) => Id::Number(*number),
+            OneId::Text(text) => Id::Text(text.as_bytes()),
+        }
+    }
+}
+
 /// Ids as they come from Python: an int64 array, or a list of str.
-enum Named<'py> {
+enum ManyIds<'py> {
     Numbers(PyReadonlyArray1<'py, i64>),
     Texts(Vec<PyBackedStr>),
 }
 
-impl<'py> Named<'py> {
-    fn of(ids: &Bound<'py, PyAny>) -> PyResult<Named<'py>> {
+impl<'py> ManyIds<'py> {
+    fn of(ids: &Bound<'py, PyAny>) -> PyResult<ManyIds<'py>> {
         match ids.extract::<PyReadonlyArray1<'py, i64>>() {
-            Ok(numbers) => Ok(Named::Numbers(numbers)),
+            Ok(numbers) => Ok(ManyIds::Numbers(numbers)),
             Err(_) => {
                 let mut texts = room_for(ids.len()?);
                 for id in ids.try_iter()? {
                     push(&mut texts, id?.extract()?);
                 }
-                Ok(Named::Texts(texts))
+                Ok(ManyIds::Texts(texts))
             }
         }
     }
 
     fn list(&self) -> PyResult<Vec<Id<'_>>> {
         Ok(match self {
-            Named::Numbers(numbers) => gathered(numbers.as_slice()?.iter().map(|&number| Id::Number(number))),
-            Named::Texts(texts) => gathered(texts.iter().map(|text| Id::Text(text.as_bytes()))),
+            ManyIds::Numbers(numbers) => gathered(numbers.as_slice()?.iter().map(|&number| Id::Number(number))),
+            ManyIds::Texts(texts) => gathered(texts.iter().map(|text| Id::Text(text.as_bytes()))),
         })
     }
 }
@@ -363,7 +210,7 @@ impl<'py> Named<'py> {
 impl HammingIndex {
     #[new]
     fn new(bits: usize, radius: u32) -> PyResult<HammingIndex> {
-        caught(|| Ok(HammingIndex::of(Inner::new(Any::new(bits, radius), Ids::Counted(0)), bits, radius, None)))
+        caught(|| Ok(HammingIndex::of(AnyIndex::new(bits, radius), None)))
     }
 
     #[getter]
@@ -377,33 +224,18 @@ impl HammingIndex {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        caught(|| {
-            let inner = self.read(py)?;
-            Ok(with_store!(&inner.store, W, store => store.len()))
-        })
+        caught(|| Ok(self.read(py)?.len()))
     }
 
-    /// Bytes of the store and the ids.
+    /// Bytes of the entries and the ids.
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
-        caught(|| {
-            let inner = self.read(py)?;
-            Ok(with_store!(&inner.store, W, store => store.bytes()) + inner.ids.bytes())
-        })
+        caught(|| Ok(self.read(py)?.bytes()))
     }
 
-    /// Of each segment its rows, and its tables as (bits of the key, radius).
+    /// For each segment its rows, and its tables as (bits of the key, radius).
     #[allow(clippy::type_complexity)]
     fn segments(&self, py: Python<'_>) -> PyResult<Vec<(usize, Vec<(u32, u32)>)>> {
-        caught(|| {
-            let inner = self.read(py)?;
-            Ok(with_store!(&inner.store, W, store => store
-                .segments
-                .iter()
-                .map(|segment| {
-                    (segment.len(), segment.tables.iter().map(|table| (table.key.width, table.radius)).collect())
-                })
-                .collect()))
-        })
+        caught(|| Ok(self.read(py)?.segments()))
     }
 
     /// Add one fingerprint for each id, in place of all that *replaced* have.
@@ -412,71 +244,36 @@ impl HammingIndex {
         &self,
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
-        words: PyReadonlyArray2<'_, u64>,
+        words: Words<'_>,
         threads: Option<usize>,
         replaced: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         self.sound(|| {
-            let replaced = replaced.map(Named::of).transpose()?;
-            let replaced = replaced.as_ref().map(Named::list).transpose()?.unwrap_or_default();
-            let named = Named::of(ids)?;
-            let numbers = match &named {
-                Named::Numbers(numbers) => Some(numbers.as_slice()?),
-                Named::Texts(_) => None,
+            let replaced = replaced.map(ManyIds::of).transpose()?;
+            let replaced = replaced.as_ref().map(ManyIds::list).transpose()?.unwrap_or_default();
+            let ids = ManyIds::of(ids)?;
+            let list;
+            let named = match &ids {
+                ManyIds::Numbers(numbers) => Named::Numbers(numbers.as_slice()?),
+                ManyIds::Texts(_) => {
+                    list = ids.list()?;
+                    Named::Texts(&list)
+                }
             };
-            let list = if numbers.is_some() { Vec::new() } else { named.list()? };
-            let count = numbers.map_or(list.len(), <[i64]>::len);
-            let width = words.shape()[1];
-            let words = words.as_slice()?;
-            let threads = thread_count(threads);
-            let added = answered(py, words.len() > 100_000, |_| {
-                let name = |ids: &mut Ids| match numbers {
-                    Some(numbers) => _ = ids.extend(numbers),
-                    None => list.iter().for_each(|id| _ = ids.push(*id)),
-                };
-                let put = |store: &mut Any| {
-                    with_store!(store, W, store => {
-                        let mut wide = Vec::new();
-                        rows_of::<W>(words, width, None, &mut wide);
-                        let rows = if width == W { words.as_chunks::<W>().0 } else { &wide };
-                        store.add(rows, threads);
-                    });
-                };
-                Ok(self.write().and_then(|mut inner| {
-                    let gone = inner.entries_of(&replaced);
-                    inner.add(count, numbers.is_none(), name, put)?;
-                    inner.remove(&gone);
-                    Ok(())
-                }))
-            })?;
+            let (rows, threads) = (given(&words, &None)?, thread_count(threads));
+            let added =
+                answered(py, rows.words.len() > 100_000, |_| Ok(self.write().add(named, rows, &replaced, threads)))?;
             Ok(added?)
         })
     }
 
     fn add_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.sound(|| {
-            let words = self.words_of(value)?;
-            let text;
-            let id = match id.cast::<PyString>() {
-                Ok(name) => {
-                    text = name.to_string_lossy().into_owned();
-                    Id::Text(text.as_bytes())
-                }
-                Err(_) => Id::Number(id.extract()?),
-            };
-            let add = |inner: &mut Inner| {
-                if inner.torn {
-                    return Err(Refusal::Torn);
-                }
-                let put = |store: &mut Any| {
-                    with_store!(store, W, store => store.add(&[padded::<W>(&words)], thread_count(None)));
-                };
-                inner.add(1, matches!(id, Id::Text(_)), |ids| _ = ids.push(id), put)
-            };
+            let (words, id) = (self.words_of(value)?, OneId::of(id)?);
             // A free lock is taken at once; only a taken one is waited for without the interpreter.
             Ok(match self.inner.try_write() {
-                Ok(mut inner) => add(&mut inner),
-                Err(_) => py.detach(|| self.write().and_then(|mut inner| add(&mut inner))),
+                Ok(mut inner) => inner.add_one(id.id(), &words),
+                Err(_) => py.detach(|| self.write().add_one(id.id(), &words)),
             }?)
         })
     }
@@ -490,8 +287,7 @@ impl HammingIndex {
         self.sound(|| {
             let words = self.words_of(value)?;
             let inner = self.read(py)?;
-            let mut hits = with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), radius));
-            inner.order(&mut hits);
+            let hits = inner.search_one(&words, radius);
             let mut answer = room_for(hits.len());
             for hit in hits {
                 answer.push((name(py, inner.ids.get(hit.entry))?, hit.distance));
@@ -503,107 +299,50 @@ impl HammingIndex {
     /// Remove all entries of each id; how many went.
     fn remove(&self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.sound(|| {
-            let named = Named::of(ids)?;
-            let list = named.list()?;
-            let gone = answered(py, true, |_| {
-                Ok(self.write().map(|mut inner| {
-                    let gone = inner.entries_of(&list);
-                    inner.remove(&gone)
-                }))
-            })?;
-            Ok(gone?)
+            let ids = ManyIds::of(ids)?;
+            let list = ids.list()?;
+            Ok(answered(py, true, |_| Ok(self.write().remove(&list)))??)
         })
     }
 
     /// Remove the entries of one id that have one value; how many went.
     fn remove_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.sound(|| {
-            let words = self.words_of(value)?;
-            let text;
-            let id = match id.cast::<PyString>() {
-                Ok(name) => {
-                    text = name.to_string_lossy().into_owned();
-                    Id::Text(text.as_bytes())
-                }
-                Err(_) => Id::Number(id.extract()?),
-            };
-            let gone = py.detach(|| {
-                self.write().map(|mut inner| {
-                    let hits = with_store!(&inner.store, W, store => store.hits_of_one(&padded::<W>(&words), 0));
-                    let own = hits.iter().map(|hit| hit.entry).filter(|&entry| inner.ids.get(entry) == id);
-                    let gone: Vec<u32> = own.collect();
-                    inner.remove(&gone)
-                })
-            });
-            Ok(gone?)
+            let (words, id) = (self.words_of(value)?, OneId::of(id)?);
+            Ok(py.detach(|| self.write().remove_one(id.id(), &words))?)
         })
     }
 
     fn search<'py>(
         &self,
         py: Python<'py>,
-        words: PyReadonlyArray2<'py, u64>,
-        valid: Option<PyReadonlyArray1<'py, bool>>,
+        words: Words<'py>,
+        valid: Flags<'py>,
         radius: u32,
         threads: Option<usize>,
     ) -> PyResult<HitArrays<'py>> {
         self.sound(|| {
-            let width = words.shape()[1];
-            let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-            let threads = thread_count(threads);
+            let (rows, threads) = (given(&words, &valid)?, thread_count(threads));
             let inner = &*self.read(py)?;
-            let hits = answered(py, words.len() > 10_000, |cancel| {
-                with_store!(&inner.store, W, store => {
-                    let mut wide = Vec::new();
-                    let numbers = rows_of::<W>(words, width, valid, &mut wide);
-                    let rows = if numbers.is_none() && width == W { words.as_chunks::<W>().0 } else { &wide };
-                    let mut hits = store.search(rows, radius, threads, cancel).map_err(|_| Failure::Stopped)?;
-                    if let Some(numbers) = numbers {
-                        hits.iter_mut().for_each(|hit| hit.query = numbers[hit.query as usize]);
-                    }
-                    if !matches!(inner.ids, Ids::Counted(_)) {
-                        inner.order(&mut hits);
-                    }
-                    Ok(hits)
-                })
-            })?;
-            self.hits(py, inner, &hits)
+            let hits =
+                answered(py, rows.words.len() > 10_000, |cancel| Ok(inner.search(rows, radius, threads, cancel)?))?;
+            hit_arrays(py, inner, &hits)
         })
     }
 
     fn nearest<'py>(
         &self,
         py: Python<'py>,
-        words: PyReadonlyArray2<'py, u64>,
-        valid: Option<PyReadonlyArray1<'py, bool>>,
+        words: Words<'py>,
+        valid: Flags<'py>,
         count: usize,
         threads: Option<usize>,
     ) -> PyResult<HitArrays<'py>> {
         self.sound(|| {
-            let width = words.shape()[1];
-            let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-            let threads = thread_count(threads);
+            let (rows, threads) = (given(&words, &valid)?, thread_count(threads));
             let inner = &*self.read(py)?;
-            let hits = answered(py, true, |cancel| {
-                let queries = words.len() / width;
-                let workers = crate::parallel::share(threads, queries, Vec::new, |found: &mut Vec<Hit>, query| {
-                    if cancel.is_set() || valid.is_some_and(|valid| !valid[query]) {
-                        return;
-                    }
-                    let asked = &words[query * width..(query + 1) * width];
-                    let mut hits = with_store!(&inner.store, W, store => store.nearest(&padded::<W>(asked), count));
-                    hits.iter_mut().for_each(|hit| hit.query = query as u32);
-                    inner.order(&mut hits);
-                    hits.truncate(count);
-                    append(found, &hits);
-                });
-                cancel.check().map_err(|_| Failure::Stopped)?;
-                let mut hits = room_for(workers.iter().map(Vec::len).sum());
-                workers.iter().for_each(|found| hits.extend_from_slice(found));
-                inner.order(&mut hits);
-                Ok(hits)
-            })?;
-            self.hits(py, inner, &hits)
+            let hits = answered(py, true, |cancel| Ok(inner.nearest(rows, count, threads, cancel)?))?;
+            hit_arrays(py, inner, &hits)
         })
     }
 
@@ -611,13 +350,8 @@ impl HammingIndex {
     fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
         self.sound(|| {
             let inner = self.read(py)?;
-            let (hits, words): (Vec<Hit>, Vec<u64>) = with_store!(&inner.store, W, store => {
-                let rows = store.rows();
-                let mut words = room_for(rows.len() * self.width);
-                rows.iter().for_each(|row| words.extend_from_slice(&row.1[..self.width]));
-                (gathered(rows.iter().map(|row| Hit { query: 0, entry: row.0, distance: 0 })), words)
-            });
-            Ok((names(py, &inner, &hits)?, words.into_pyarray(py)))
+            let (entries, words) = inner.items();
+            Ok((names(py, &inner, entries.into_iter())?, words.into_pyarray(py)))
         })
     }
 
@@ -627,18 +361,9 @@ impl HammingIndex {
         let mut out = PyFile { file, fault: None };
         let written = self.sound(|| {
             let written = answered(py, true, |_| {
-                let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-                if inner.torn {
-                    return Ok(Err(Refusal::Torn));
-                }
-                with_store!(&inner.store, W, store => {
-                    let rows = store.rows();
-                    let ids = inner.ids.only(rows.iter().map(|row| row.0));
-                    drop(rows);
-                    let segment = store.compacted(thread_count(None));
-                    drop(inner); // nobody waits for the disk
-                    Ok(Ok(index_file::write::<W>(&mut out, &segment, &ids, &about)))
-                })
+                // Nobody waits for the disk: the lock is let go before.
+                let taken = self.inner.read().unwrap_or_else(PoisonError::into_inner).snapshot();
+                Ok(taken.map(|(snapshot, ids)| snapshot.write(&mut out, &ids, &about)))
             })?;
             Ok(written?)
         })?;
@@ -652,18 +377,14 @@ impl HammingIndex {
     /// The index of a file, mapped or read into memory; the digest of its scheme and its stamp.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<(HammingIndex, String, Stamp)> {
-        answered(py, true, |_| Ok(load(&path, mapped)))?.map_err(|refused| refused.told(&path))
+        told(answered(py, true, |_| Ok(opened::load(&path, mapped)))?, &path)
     }
 
     /// The index that the bytes of a file are, and the same.
     #[staticmethod]
     fn read_from(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<(HammingIndex, String, Stamp)> {
         let data = data.as_bytes();
-        let opened = answered(py, data.len() > 1 << 20, |_| {
-            let copied = copied(data, data.len()).map(Arc::new);
-            Ok(copied.map_err(Refused::Io).and_then(|map| opened(&map, None)))
-        })?;
-        opened.map_err(|refused| refused.told(Path::new("the index")))
+        told(answered(py, data.len() > 1 << 20, |_| Ok(opened::read(data)))?, Path::new("the index"))
     }
 }
 
@@ -703,86 +424,32 @@ impl Seek for PyFile {
     }
 }
 
-enum Refused {
-    Io(io::Error),
-    Changed,
-    Damaged(String),
+/// What was opened, as Python takes it, or what it is told.
+fn told(opened: Result<Opened, Refused>, path: &Path) -> PyResult<(HammingIndex, String, Stamp)> {
+    let Opened { index, digest, stamp, watch } = opened.map_err(|refused| error_of(refused, path))?;
+    Ok((HammingIndex::of(index, watch), digest, stamp))
 }
 
-impl Refused {
-    fn told(self, path: &Path) -> PyErr {
-        match self {
-            Refused::Changed => changed(path, "was changed while it was read; load it again"),
-            Refused::Damaged(what) => DamagedFile::new_err(format!("{}: {what}", path.display())),
-            Refused::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-                PyMemoryError::new_err(format!("not enough memory for '{}'", path.display()))
-            }
-            Refused::Io(error) => match error.raw_os_error() {
-                Some(number) => {
-                    let reason = error.to_string();
-                    let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-                    PyOSError::new_err((number, reason, path.display().to_string()))
-                }
-                None => PyOSError::new_err(format!("{}: {error}", path.display())),
-            },
+fn error_of(refused: Refused, path: &Path) -> PyErr {
+    match refused {
+        Refused::Changed => changed(path, "was changed while it was read; load it again"),
+        Refused::Damaged(what) => DamagedFile::new_err(format!("{}: {what}", path.display())),
+        Refused::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+            PyMemoryError::new_err(format!("not enough memory for '{}'", path.display()))
         }
+        Refused::Io(error) => match error.raw_os_error() {
+            Some(number) => {
+                let reason = error.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
+                PyOSError::new_err((number, reason, path.display().to_string()))
+            }
+            None => PyOSError::new_err(format!("{}: {error}", path.display())),
+        },
     }
-}
-
-/// What *source* holds, in memory that begins as a map does.
-fn copied(mut source: impl Read, size: usize) -> io::Result<Mmap> {
-    let mut memory = MmapMut::map_anon(size.max(1))?;
-    source.read_exact(&mut memory[..size])?;
-    memory.make_read_only()
-}
-
-fn load(path: &Path, mapped: bool) -> Result<(HammingIndex, String, Stamp), Refused> {
-    let file = File::open(path).map_err(Refused::Io)?;
-    let about = file.metadata().map_err(Refused::Io)?;
-    let (size, modified) = (about.len(), about.modified().ok());
-    if size == 0 {
-        return Err(Refused::Damaged("the file is empty".into()));
-    }
-    let map = if mapped {
-        // SAFETY: our files are never changed in place, only replaced, as docs/formats/index.md says. Who does
-        // so nevertheless is found out by `Watch`, but for a change in the middle of a call.
-        unsafe { Mmap::map(&file) }
-    } else {
-        copied(&file, usize::try_from(size).unwrap_or(usize::MAX))
-    };
-    let map = match map {
-        Ok(map) => Arc::new(map),
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(Refused::Changed),
-        Err(error) => return Err(Refused::Io(error)),
-    };
-    let same = |file: &File| is_same(file, size, modified);
-    let opened = if mapped {
-        let changed = AtomicBool::new(false);
-        let file = file.try_clone().map_err(Refused::Io)?;
-        let path = path.to_owned();
-        opened(&map, Some(Watch { path, file, size, modified, map: Arc::downgrade(&map), changed }))
-    } else {
-        opened(&map, None)
-    };
-    if same(&file) { opened } else { Err(Refused::Changed) }
-}
-
-/// The index in *map*, every byte of it checked.
-fn opened(map: &Arc<Mmap>, watch: Option<Watch>) -> Result<(HammingIndex, String, Stamp), Refused> {
-    let layout = index_file::parse(map).map_err(|damage| Refused::Damaged(damage.0))?;
-    let (bits, radius) = (layout.bits, layout.radius);
-    let mut store = Any::new(bits, radius);
-    let ids;
-    with_store!(&mut store, W, store => {
-        let (segment, own) = layout.open::<W>(map).map_err(|damage| Refused::Damaged(damage.0))?;
-        ids = own;
-        *store = Store::of_segment(bits, radius, segment);
-    });
-    Ok((HammingIndex::of(Inner::new(store, ids), bits, radius, watch), layout.digest, layout.stamp))
 }
 
 /// A lock that was waited for without the interpreter, carried back to the thread that waits.
-struct Waited<'a>(RwLockReadGuard<'a, Inner>);
+struct Waited<'a>(RwLockReadGuard<'a, AnyIndex>);
 
 // SAFETY: `detach` runs its closure on the calling thread, so the guard never leaves its thread.
 unsafe impl Send for Waited<'_> {}
@@ -790,36 +457,21 @@ unsafe impl Send for Waited<'_> {}
 /// Check the bytes of an index file as loading would.
 #[pyfunction]
 fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
-    caught(|| index_file::parse(data.as_bytes()).map(drop).map_err(|damage| DamagedFile::new_err(damage.0)))
+    caught(|| file::parse(data.as_bytes()).map(drop).map_err(|damage| DamagedFile::new_err(damage.0)))
 }
 
 /// The stamp of an index file: two files that have the same are the same. None if it is none.
 #[pyfunction]
 fn index_stamp(path: PathBuf) -> PyResult<Option<Stamp>> {
     caught(|| {
-        let read = File::open(&path).and_then(|mut file| index_file::stamp(&mut file));
-        read.map_err(|error| Refused::Io(error).told(&path))
+        let read = File::open(&path).and_then(|mut file| file::stamp(&mut file));
+        read.map_err(|error| error_of(Refused::Io(error), &path))
     })
 }
 
-/// A join whose pairs come in batches: rows ask a store of the distinct values, in order.
+/// A join whose pairs come in batches.
 #[pyclass(module = "neardup._native")]
-struct PairStream {
-    store: Any,
-    held: Rows,
-    words: Vec<u64>,
-    numbers: Option<Vec<u32>>,
-    width: usize,
-    radius: u32,
-    threads: usize,
-    own: bool,
-    next: usize,
-    hits: Vec<Hit>,
-    hits_at: usize,
-    block_end: usize,
-}
-
-const BLOCK: usize = 4096;
+struct PairStream(PairBatches);
 
 #[pymethods]
 impl PairStream {
@@ -828,109 +480,23 @@ impl PairStream {
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        words: PyReadonlyArray2<'_, u64>,
-        valid: Option<PyReadonlyArray1<'_, bool>>,
-        other: Option<PyReadonlyArray2<'_, u64>>,
-        other_valid: Option<PyReadonlyArray1<'_, bool>>,
+        words: Words<'_>,
+        valid: Flags<'_>,
+        other: Option<Words<'_>>,
+        other_valid: Flags<'_>,
         bits: usize,
         radius: u32,
         threads: Option<usize>,
     ) -> PyResult<PairStream> {
-        let width = words.shape()[1];
+        let rows = given(&words, &valid)?;
+        let other = other.as_ref().map(|other| given(other, &other_valid)).transpose()?;
         let threads = thread_count(threads);
-        let (words, valid) = (words.as_slice()?, valid.as_ref().map(|valid| valid.as_slice()).transpose()?);
-        let other = other.as_ref().map(|other| other.as_slice()).transpose()?;
-        let other_valid = other_valid.as_ref().map(|valid| valid.as_slice()).transpose()?;
-        answered(py, true, |cancel| {
-            let mut store = Any::new(bits, radius);
-            let (stored, stored_valid) = other.map_or((words, valid), |other| (other, other_valid));
-            let held = with_store!(&mut store, W, store => {
-                let mut wide = Vec::new();
-                let numbers = rows_of::<W>(stored, width, stored_valid, &mut wide);
-                let rows = if numbers.is_none() && width == W { stored.as_chunks::<W>().0 } else { &wide };
-                let mut values = Values::<W>::with_room(rows.len());
-                for row in rows {
-                    values.number(row);
-                }
-                let held =
-                    values.rows(rows, numbers.as_deref(), threads, cancel).map_err(|_| Failure::Stopped)?;
-                store.add(&values.values, threads);
-                held
-            });
-            let numbers = valid.map(|valid| {
-                let mut numbers: Vec<u32> = room_for(valid.len());
-                numbers.extend((0u32..).zip(valid).filter(|known| *known.1).map(|known| known.0));
-                numbers
-            });
-            let mut queries = room_for(numbers.as_ref().map_or(words.len(), |numbers| numbers.len() * width));
-            match &numbers {
-                None => queries.extend_from_slice(words),
-                Some(numbers) => numbers.iter().for_each(|&row| {
-                    queries.extend_from_slice(&words[row as usize * width..(row as usize + 1) * width]);
-                }),
-            }
-            Ok(PairStream {
-                store,
-                held,
-                words: queries,
-                numbers,
-                width,
-                radius,
-                threads,
-                own: other.is_none(),
-                next: 0,
-                hits: Vec::new(),
-                hits_at: 0,
-                block_end: 0,
-            })
-        })
+        answered(py, true, |cancel| PairBatches::new(rows, other, bits, radius, threads, cancel)).map(PairStream)
     }
 
     /// The next pairs, about `most` of them; none at the end.
-    #[allow(clippy::type_complexity)]
-    fn take<'py>(
-        &mut self,
-        py: Python<'py>,
-        most: usize,
-    ) -> PyResult<(Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u32>>, Bound<'py, PyArray1<u16>>)> {
-        let pairs = answered(py, true, |cancel| self.batch(most, cancel))?;
+    fn take<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<PairArrays<'py>> {
+        let pairs = answered(py, true, |cancel| self.0.take(most, cancel))?;
         pair_arrays(py, &pairs)
-    }
-}
-
-impl PairStream {
-    fn batch(&mut self, most: usize, cancel: &Cancel) -> Result<Vec<Pair>, Failure> {
-        let mut pairs = Vec::new();
-        let rows = self.words.len() / self.width;
-        while pairs.len() < most && self.next < rows {
-            cancel.check().map_err(|_| Failure::Stopped)?;
-            if self.next == self.block_end {
-                let end = (self.next + BLOCK).min(rows);
-                let asked = &self.words[self.next * self.width..end * self.width];
-                self.hits = with_store!(&self.store, W, store => {
-                    let mut wide = Vec::new();
-                    rows_of::<W>(asked, self.width, None, &mut wide);
-                    let rows = if self.width == W { asked.as_chunks::<W>().0 } else { &wide };
-                    store.search(rows, self.radius, self.threads, cancel).map_err(|_| Failure::Stopped)?
-                });
-                self.hits_at = 0;
-                self.block_end = end;
-            }
-            let block_start = self.block_end - (self.block_end - 1) % BLOCK - 1;
-            let query = (self.next - block_start) as u32;
-            let left = self.numbers.as_ref().map_or(self.next as u32, |numbers| numbers[self.next]);
-            let first = pairs.len();
-            while self.hits_at < self.hits.len() && self.hits[self.hits_at].query == query {
-                let hit = self.hits[self.hits_at];
-                self.hits_at += 1;
-                let rows = self.held.of(hit.entry);
-                let rows = if self.own { &rows[rows.partition_point(|&row| row <= left)..] } else { rows };
-                more_room(&mut pairs, rows.len());
-                pairs.extend(rows.iter().map(|&right| Pair { left, right, distance: hit.distance }));
-            }
-            pairs[first..].sort_unstable();
-            self.next += 1;
-        }
-        Ok(pairs)
     }
 }

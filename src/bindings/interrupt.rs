@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
-//! Long work that Ctrl-C can stop, and panics that end in an error.
+//! Long work that Ctrl-C, or another thread, can stop, and panics that end in an error.
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
@@ -10,10 +11,30 @@ use std::time::Duration;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
-use crate::memory::{self, NoRoom};
-use crate::parallel::Cancel;
+use crate::system::memory::{self, NoRoom};
+use crate::system::parallel::Cancel;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+thread_local! {
+    /// What this thread calls beside looking for signals; an error that it raises ends the work.
+    static LOOK: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
+}
+
+/// From now on long calls that this thread makes call *look*, too, every 50 ms; what they called before.
+#[pyfunction]
+#[pyo3(signature = (look))]
+pub fn watch(look: Option<Py<PyAny>>) -> PyResult<Option<Py<PyAny>>> {
+    caught(|| Ok(LOOK.with(|own| own.replace(look))))
+}
+
+/// What may end the work of this thread: a signal, or the function that it was given.
+fn look(py: Python<'_>) -> PyResult<()> {
+    py.check_signals()?;
+    // Let go of before the call, which may set another one.
+    let own = LOOK.with(|own| own.borrow().as_ref().map(|look| look.clone_ref(py)));
+    own.map_or(Ok(()), |own| own.call0(py).map(drop))
+}
 
 /// Do *work*; an error where it panics. Every binding goes through here, so that Python never sees PyO3's
 /// PanicException, which `except Exception` lets pass.
@@ -28,7 +49,7 @@ fn no_memory() -> PyErr {
     PyMemoryError::new_err("not enough memory")
 }
 
-/// What Python is told of a panic.
+/// What Python is told about a panic.
 fn error_of(panic: &(dyn Any + Send)) -> PyErr {
     if panic.is::<NoRoom>() {
         return no_memory();
@@ -45,8 +66,8 @@ fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| error_of(&*panic))
 }
 
-/// Do *work* with the interpreter released. *long* work goes on in a second thread, while this
-/// one looks for signals; when one raises, *work* is told, and ends.
+/// Do *work* with the interpreter released. *long* work runs in a second thread, while this
+/// one checks for signals and calls what `watch` set; when one raises, *work* is told, and ends.
 pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
     watched(py, long, None, work)
 }
@@ -66,37 +87,45 @@ pub fn watched<T: Send>(
         return py.detach(|| guarded(|| work(&cancel)));
     }
     py.detach(|| {
-        // Where the system gives no thread the work is still here, and is done without looking for signals.
-        let work = Mutex::new(Some(work));
-        let taken = || work.lock().unwrap_or_else(PoisonError::into_inner).take();
-        std::thread::scope(|scope| {
-            let (done, wait) = channel::<()>();
-            let (cancel, taken) = (&cancel, &taken);
-            let worker = std::thread::Builder::new().spawn_scoped(scope, move || {
-                let _done = done; // dropped, and so heard, when the work ends
-                taken().map(|work| guarded(|| work(cancel)))
-            });
-            let Ok(worker) = worker else {
-                return taken().map_or_else(|| Err(internal()), |work| guarded(|| work(cancel)));
+        let (mut work, mut result) = (Some(work), None);
+        run_watched(&cancel, tell, &mut || result = work.take().map(|work| guarded(|| work(&cancel))))?;
+        result.unwrap_or_else(|| Err(internal()))
+    })
+}
+
+/// Do *work* once in a second thread, and look here meanwhile. Not generic, so that it is compiled once.
+fn run_watched(cancel: &Cancel, tell: Option<&Py<PyAny>>, work: &mut (dyn FnMut() + Send)) -> PyResult<()> {
+    // Where the system gives no thread the work is still here, and is done without looking for signals.
+    let work = Mutex::new(work);
+    let run = || work.lock().unwrap_or_else(PoisonError::into_inner)();
+    std::thread::scope(|scope| {
+        let (done, wait) = channel::<()>();
+        let worker = std::thread::Builder::new().spawn_scoped(scope, || {
+            let _done = done; // dropped, and so heard, when the work ends
+            run();
+        });
+        let Ok(worker) = worker else {
+            run();
+            return Ok(());
+        };
+        let (mut raised, mut told) = (None, 0.0);
+        while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
+            told = cancel.share().max(told);
+            let look = |py: Python<'_>| {
+                look(py)?;
+                tell.map_or(Ok(()), |tell| tell.call1(py, (told,)).map(drop))
             };
-            let mut raised = None;
-            while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
-                let look = |py: Python<'_>| {
-                    py.check_signals()?;
-                    tell.map_or(Ok(()), |tell| tell.call1(py, (cancel.share(),)).map(drop))
-                };
-                if raised.is_none()
-                    && let Err(error) = Python::attach(look)
-                {
-                    cancel.set();
-                    raised = Some(error);
-                }
+            if raised.is_none()
+                && let Err(error) = Python::attach(look)
+            {
+                cancel.set();
+                raised = Some(error);
             }
-            match (worker.join(), raised) {
-                (Err(panic), _) => Err(error_of(&*panic)),
-                (Ok(_), Some(error)) => Err(error),
-                (Ok(result), None) => result.unwrap_or_else(|| Err(internal())),
-            }
-        })
+        }
+        match (worker.join(), raised) {
+            (Err(panic), _) => Err(error_of(&*panic)),
+            (Ok(()), Some(error)) => Err(error),
+            (Ok(()), None) => Ok(()),
+        }
     })
 }

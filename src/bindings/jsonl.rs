@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::interrupt::interruptible;
-use crate::jsonl;
+use crate::documents::jsonl;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_jsonl, module)?)?;
@@ -18,7 +18,7 @@ type Column<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<u8>>);
 type Records<'py> = (Column<'py>, Option<Column<'py>>, Bound<'py, PyArray1<i64>>);
 
 /// Offsets and bytes of the texts and the ids (None if no line has one) of a block of lines, and where
-/// the lines begin; None if it holds a line that is no such record beyond doubt.
+/// the lines begin; None if it holds a line that is not such a record beyond doubt.
 #[pyfunction]
 fn read_jsonl<'py>(
     py: Python<'py>,

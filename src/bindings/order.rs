@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Documents in order, and one of each text.
+//! Documents in order, one of each text, and which of them stay.
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -7,14 +7,16 @@ use pyo3::prelude::*;
 use super::InvalidValue;
 use super::arrow::ArrowTexts;
 use super::interrupt::{caught, interruptible};
-use crate::memory::gathered;
-use crate::order::{self, Key};
-use crate::parallel::thread_count;
+use crate::documents::order::{self, Key};
+use crate::documents::stars;
+use crate::system::memory::gathered;
+use crate::system::parallel::thread_count;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(ordered, module)?)?;
     module.add_function(wrap_pyfunction!(one_of_each, module)?)?;
-    module.add_function(wrap_pyfunction!(most_alike, module)?)
+    module.add_function(wrap_pyfunction!(most_alike, module)?)?;
+    module.add_function(wrap_pyfunction!(stars_of_pairs, module)?)
 }
 
 /// The places of *rows* in the order of their *keys* (numbers of all rows, and whether the highest comes first),
@@ -49,8 +51,8 @@ fn ordered<'py>(
 
 type Texts<'py> = (Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<i32>>);
 
-/// The document that stands for each text, the text of each document (-1: none), and for each text the first
-/// that is equal but for its code (only with *codes*).
+/// The document that represents each text, the text of each document (-1: none), and for each text the first
+/// that is equal except for its code (only with *codes*).
 #[pyfunction]
 fn one_of_each<'py>(
     py: Python<'py>,
@@ -88,6 +90,30 @@ fn most_alike<'py>(
         return Err(InvalidValue::new_err("one flag for each row of words is needed"));
     }
     Ok(interruptible(py, false, |_| order::most_alike(words, width, valid))?.into_pyarray(py))
+}
+
+/// The keeper of each of *count* documents, numbered in keep order: pairs are sorted, the first before the second.
+#[pyfunction(name = "stars")]
+fn stars_of_pairs<'py>(
+    py: Python<'py>,
+    count: u32,
+    left: PyReadonlyArray1<'py, i32>,
+    right: PyReadonlyArray1<'py, i32>,
+    fixed: Option<PyReadonlyArray1<'py, bool>>,
+) -> PyResult<Bound<'py, PyArray1<i32>>> {
+    let (left, right) = (left.as_slice()?, right.as_slice()?);
+    let fixed = fixed.as_ref().map(|fixed| fixed.as_slice()).transpose()?;
+    if left.len() != right.len() || i32::try_from(count).is_err() {
+        return Err(InvalidValue::new_err("a pair needs two sides, and documents numbers below 2^31"));
+    }
+    if fixed.is_some_and(|fixed| fixed.len() != count as usize) {
+        return Err(InvalidValue::new_err("one flag for each document is needed"));
+    }
+    // What is negative becomes a number that no document has.
+    let pairs = left.iter().zip(right).map(|(&one, &other)| (one as u32, other as u32));
+    let keeper = interruptible(py, false, |_| stars::stars(count, pairs, fixed))?;
+    let keeper = keeper.ok_or_else(|| InvalidValue::new_err("pairs must be sorted, of known documents"))?;
+    Ok(signed(keeper).into_pyarray(py))
 }
 
 /// Rows, of which there are fewer than 2^31, as numpy likes to index with them.

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 
 use crate::bindings::InvalidValue;
 use crate::bindings::interrupt::interruptible;
-use crate::corners;
-use crate::parallel::{share, thread_count};
-use crate::picture::{self, BITS, BLOCKS, Map, PIXELS, Tables, View};
+use crate::image::corners;
+use crate::image::picture::{self, BITS, BLOCKS, Map, PIXELS, Tables, View};
+use crate::system::parallel::{share, thread_count};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(picture_fingerprints, module)?)?;

@@ -14,25 +14,26 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use super::interrupt::caught;
 use super::{InvalidValue, LimitReached};
-use crate::index_stream::{Stream, stream};
-use crate::memory::{append, attempt};
+use crate::compat;
+use crate::compat::stream::Stream;
+use crate::system::memory::{append, attempt};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<SimhashValue>()?;
     module.add_class::<StreamIndex>()
 }
 
-/// So many entries are taken up without the interpreter, that other threads may go on.
+/// This many entries are added without the interpreter, so that other threads can run.
 const MANY: usize = 1 << 16;
 
-/// The native part of `neardup.compat.simhash.Simhash`: its value lies in the object, where a question
-/// finds it at once. What few of them have lies apart, so that the object fits a line of the cache.
+/// The native part of `neardup.compat.simhash.Simhash`: its value is in the object, where a query
+/// finds it at once. What few of them have is stored elsewhere, so that the object fits a cache line.
 #[pyclass(frozen, subclass, module = "neardup._native")]
 #[derive(Default)]
 struct SimhashValue {
     word: AtomicU64,
     f: AtomicU32,
-    /// The value is no `int` of up to 64 bits: it lies in the rest.
+    /// The value is not an `int` of up to 64 bits: it is in the rest.
     apart: AtomicBool,
     rest: Mutex<Option<Box<Rest>>>,
 }
@@ -140,7 +141,7 @@ impl SimhashValue {
     }
 }
 
-/// Named fingerprints that are asked for one by one. `_start` gives it its shape.
+/// Named fingerprints that are queried one by one. `_start` gives it its shape.
 #[pyclass(frozen, subclass, module = "neardup._native")]
 struct StreamIndex {
     bits: AtomicUsize,
@@ -261,12 +262,12 @@ impl StreamIndex {
     #[pyo3(signature = (*_arguments, **_options))]
     fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<StreamIndex> {
         caught(|| {
-            let stream = Mutex::new(stream(64, 0, &[], 0));
+            let stream = Mutex::new(compat::stream(64, 0, &[], 0));
             Ok(StreamIndex { bits: AtomicUsize::new(64), plain: OnceLock::new(), stream })
         })
     }
 
-    /// Begin anew. A block is given by its first bit and the one behind it. Objects of the class *plain*
+    /// Start again. A block is given by its first bit and the one after it. Objects of the class *plain*
     /// have the value that the native part of them has.
     fn _start(
         &self,
@@ -282,7 +283,7 @@ impl StreamIndex {
         }
         caught(|| {
             let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
-            let fresh = stream(bits, radius, &blocks, limit);
+            let fresh = compat::stream(bits, radius, &blocks, limit);
             self.stream.clear_poison(); // nothing of what was there stays
             let mut own = self.lock(py)?;
             self.plain.get_or_init(|| plain.unbind());
@@ -292,7 +293,7 @@ impl StreamIndex {
         })
     }
 
-    /// Put in a fingerprint; one of up to 1,024 bits waits for the next question, to go in together with others.
+    /// Put in a fingerprint; one of up to 1,024 bits waits for the next query, to be added together with others.
     fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
         caught(|| {
             let value = self.value(simhash)?;
@@ -352,7 +353,7 @@ impl StreamIndex {
         })
     }
 
-    /// The words of all that was taken out, or asked for and not there.
+    /// The words of everything that was removed, or queried and not found.
     fn _asked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
         caught(|| {
             let width = self.bits.load(Ordering::Relaxed).div_ceil(64);

@@ -8,10 +8,10 @@ use super::arrow::ArrowTexts;
 use super::interrupt::{caught, interruptible};
 use super::text::{LONG, NativeFrequencies, NativeRecipe, Work, piece_of};
 use super::texts::{Texts, text_or_empty};
+use crate::documents::identity::Identity;
 use crate::frequencies::Frequencies;
-use crate::identity::Identity;
-use crate::memory::{gathered, zeros};
-use crate::parallel::{self, Cancel};
+use crate::system::memory::{gathered, zeros};
+use crate::system::parallel::{self, Cancel};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(survey, module)?)?;

@@ -12,13 +12,13 @@ use super::InvalidValue;
 use super::arrow::ArrowTexts;
 use super::interrupt::{caught, interruptible};
 use super::texts::{Texts, strings, text_of, text_or_empty};
-use crate::features::Features;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen, MOST_FEATURES};
 use crate::hash::Hash;
-use crate::memory;
-use crate::normalize::Normalization;
-use crate::parallel::{self, Cancel};
 use crate::recipe::{Empty, Reading, Recipe, Scratch, Weights};
+use crate::system::memory;
+use crate::system::parallel::{self, Cancel};
+use crate::text::features::Features;
+use crate::text::normalize::Normalization;
 
 /// Above this many bytes of text a call looks for Ctrl-C.
 pub(super) const LONG: usize = 1 << 20;
@@ -45,7 +45,7 @@ pub(super) type Work = (Scratch, Vec<u8>);
 type Prints<'py> = (Bound<'py, PyArray2<u64>>, Bound<'py, PyArray1<bool>>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
-pub struct NativeRecipe(pub(super) Recipe);
+pub struct NativeRecipe(pub(super) Arc<Recipe>);
 
 #[pymethods]
 impl NativeRecipe {
@@ -69,7 +69,7 @@ impl NativeRecipe {
         caught(|| {
             let unknown = |kind: &str, name: &str| InvalidValue::new_err(format!("unknown {kind} {name:?}"));
             let frequencies = frequencies.map(|table| table.frozen(py)).transpose()?;
-            Ok(NativeRecipe(Recipe {
+            Ok(NativeRecipe(Arc::new(Recipe {
                 normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
                 features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
                 weights: match weights {
@@ -90,7 +90,7 @@ impl NativeRecipe {
                     other => return Err(unknown("empty rule", other)),
                 },
                 frequencies,
-            }))
+            })))
         })
     }
 
@@ -244,12 +244,12 @@ impl NativeRecipe {
     }
 }
 
-/// Locks are taken with the interpreter released: who holds one may wait for it.
+/// Locks are taken with the interpreter released: their holder may be waiting for it.
 #[pyclass(name = "Frequencies", module = "neardup._native", frozen)]
 pub struct NativeFrequencies {
     /// Several threads may count into it at once.
     table: RwLock<Frequencies>,
-    /// What was made of the table; changed only by who holds that.
+    /// What was made of the table; changed only by the holder of its lock.
     frozen: Mutex<Option<Arc<Frozen>>>,
 }
 

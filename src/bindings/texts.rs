@@ -8,9 +8,11 @@ use pyo3::types::{PyList, PyString};
 
 use super::InvalidType;
 use super::arrow::{ArrowTexts, Span};
-use crate::{memory, normalize, simd};
+use crate::system::memory;
+use crate::system::simd;
+use crate::text::normalize;
 
-/// Texts as the core reads them, and what keeps them alive. None stands for a null.
+/// Texts as the core reads them, and what keeps them alive. None for a null.
 pub struct Texts<'a> {
     pub items: Vec<Option<Text<'a>>>,
     pub bytes: usize,
@@ -78,7 +80,7 @@ pub fn text_of<'a>(string: &'a Bound<'_, PyString>) -> Cow<'a, str> {
     match string.to_str() {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => {
-            // Encoded with the surrogates let through, each is three bytes that are no UTF-8.
+            // Encoded with the surrogates let through, each is three bytes that are not UTF-8.
             let encoded = string.call_method1("encode", ("utf-8", "surrogatepass"));
             match encoded.and_then(|bytes| bytes.extract::<Vec<u8>>()) {
                 Ok(bytes) => Cow::Owned(replace_surrogates(&bytes)),

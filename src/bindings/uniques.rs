@@ -1,5 +1,5 @@
 #![forbid(unsafe_code)]
-//! Python's view of the ids that were met before.
+//! Python's view of the ids that were seen before.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,8 +10,8 @@ use pyo3::types::PyList;
 use super::InvalidValue;
 use super::interrupt::caught;
 use super::texts::{strings, text_of};
-use crate::memory::gathered;
-use crate::uniques::Uniques;
+use crate::documents::uniques::Uniques;
+use crate::system::memory::gathered;
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NativeUniques>()

@@ -1,0 +1,335 @@
+#![forbid(unsafe_code)]
+//! JSON Lines, as they mostly are: one object a line with a text, and an id or none.
+//!
+//! Only what is beyond doubt is read here. A block with a line of another kind (an error, a blank
+//! line, a wanted key twice or in escapes, a number that does not fit a float, deep nesting) is left
+//! to the reader that tells what is wrong with it.
+
+use crate::system::memory;
+
+/// Deeper nesting is left to the other reader.
+const DEPTH: usize = 32;
+/// Longer numbers are left to the other reader.
+const DIGITS: usize = 17;
+
+/// Strings after each other.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub struct Column {
+    pub bytes: Vec<u8>,
+    /// Where each begins, and where the last one ends.
+    pub offsets: Vec<i64>,
+}
+
+impl Column {
+    fn new() -> Column {
+        Column { bytes: Vec::new(), offsets: vec![0] }
+    }
+
+    fn close(&mut self) {
+        memory::push(&mut self.offsets, self.bytes.len() as i64);
+    }
+}
+
+/// The documents of a block of lines.
+#[derive(Debug)]
+pub struct Records {
+    pub texts: Column,
+    /// None if no line has one.
+    pub ids: Option<Column>,
+    /// Where each line begins, and where the last one ends.
+    pub lines: Vec<i64>,
+}
+
+/// The documents of a block of UTF-8, if each of its lines is one beyond doubt.
+pub fn records(block: &str, text: &str, id: &str) -> Option<Records> {
+    let data = block.as_bytes();
+    let mut found = Records { texts: Column::new(), ids: None, lines: vec![0] };
+    memory::more_room(&mut found.texts.bytes, data.len());
+    let mut ids = Column::new();
+    let mut reader = Reader { data, at: 0 };
+    while reader.at < data.len() {
+        let (texts_before, ids_before) = (found.texts.offsets.len(), ids.offsets.len());
+        reader.object(|reader, key| {
+            if key != text.as_bytes() && key != id.as_bytes() {
+                return reader.value(1);
+            }
+            let begin = reader.at;
+            if key == text.as_bytes() {
+                reader.string(Some(&mut found.texts.bytes))?;
+                found.texts.close();
+            }
+            if key == id.as_bytes() {
+                reader.at = begin;
+                reader.string(Some(&mut ids.bytes))?;
+                ids.close();
+            }
+            Some(())
+        })?;
+        reader.line_end()?;
+        memory::push(&mut found.lines, reader.at as i64);
+        let has_id = ids.offsets.len() - ids_before;
+        if found.texts.offsets.len() != texts_before + 1 || has_id > 1 {
+            return None;
+        }
+    }
+    match ids.offsets.len() - 1 {
+        0 => {}
+        some if some == found.lines.len() - 1 && ids.offsets.windows(2).all(|ends| ends[0] < ends[1]) => {
+            found.ids = Some(ids);
+        }
+        _ => return None,
+    }
+    Some(found)
+}
+
+struct Reader<'a> {
+    data: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> u8 {
+        // A line end cannot be continued.
+        self.data.get(self.at).copied().unwrap_or(b'\n')
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek() == byte && self.at < self.data.len()).then(|| self.at += 1)
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\r') {
+            self.at += 1;
+        }
+    }
+
+    fn line_end(&mut self) -> Option<()> {
+        self.space();
+        (self.peek() == b'\n').then(|| self.at = self.data.len().min(self.at + 1))
+    }
+
+    /// An object; *value* is called for each key, where its value begins.
+    fn object(&mut self, mut value: impl FnMut(&mut Reader<'a>, &'a [u8]) -> Option<()>) -> Option<()> {
+        self.space();
+        self.take(b'{')?;
+        self.space();
+        if self.take(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            self.space();
+            let key = self.plain_string()?;
+            self.space();
+            self.take(b':')?;
+            self.space();
+            value(self, key)?;
+            self.space();
+            if self.take(b'}').is_some() {
+                return Some(());
+            }
+            self.take(b',')?;
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Option<()> {
+        if depth > DEPTH {
+            return None;
+        }
+        match self.peek() {
+            b'"' => self.string(None),
+            b'{' => self.object(|reader, _| reader.value(depth + 1)),
+            b'[' => self.list(depth),
+            b't' => self.word(b"true"),
+            b'f' => self.word(b"false"),
+            b'n' => self.word(b"null"),
+            _ => self.number(),
+        }
+    }
+
+    fn list(&mut self, depth: usize) -> Option<()> {
+        self.take(b'[')?;
+        self.space();
+        if self.take(b']').is_some() {
+            return Some(());
+        }
+        loop {
+            self.space();
+            self.value(depth + 1)?;
+            self.space();
+            if self.take(b']').is_some() {
+                return Some(());
+            }
+            self.take(b',')?;
+        }
+    }
+
+    fn word(&mut self, word: &[u8]) -> Option<()> {
+        self.data[self.at..].starts_with(word).then(|| self.at += word.len())
+    }
+
+    fn digits(&mut self) -> usize {
+        let begin = self.at;
+        while self.peek().is_ascii_digit() {
+            self.at += 1;
+        }
+        self.at - begin
+    }
+
+    /// A number without an exponent.
+    fn number(&mut self) -> Option<()> {
+        let begin = self.at;
+        let _ = self.take(b'-');
+        let zero = self.peek() == b'0';
+        let whole = self.digits();
+        let fraction = self.take(b'.').is_none() || self.digits() > 0;
+        let fits = whole > 0 && (whole == 1 || !zero) && fraction && self.at - begin <= DIGITS;
+        (fits && !matches!(self.peek(), b'e' | b'E')).then_some(())
+    }
+
+    /// A string without escapes.
+    fn plain_string(&mut self) -> Option<&'a [u8]> {
+        self.take(b'"')?;
+        let begin = self.at;
+        self.at += plain(&self.data[begin..]);
+        self.take(b'"')?;
+        Some(&self.data[begin..self.at - 1])
+    }
+
+    /// A string; what it says is added to *out*.
+    fn string(&mut self, mut out: Option<&mut Vec<u8>>) -> Option<()> {
+        self.take(b'"')?;
+        loop {
+            let begin = self.at;
+            self.at += plain(&self.data[begin..]);
+            if let Some(out) = &mut out {
+                memory::append(out, &self.data[begin..self.at]);
+            }
+            if self.take(b'"').is_some() {
+                return Some(());
+            }
+            self.take(b'\\')?;
+            let letter = self.escape()?;
+            if let Some(out) = &mut out {
+                memory::append(out, letter.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self) -> Option<char> {
+        let kind = self.peek();
+        self.at += 1;
+        Some(match kind {
+            b'"' | b'\\' | b'/' => char::from(kind),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let high = self.unit()?;
+                let low = if (0xd800..0xdc00).contains(&high) {
+                    self.word(b"\\u")?;
+                    Some(self.unit()?)
+                } else {
+                    None
+                };
+                // A lone surrogate is not a letter.
+                char::decode_utf16([high].into_iter().chain(low)).next()?.ok()?
+            }
+            _ => return None,
+        })
+    }
+
+    fn unit(&mut self) -> Option<u16> {
+        let digits = self.data.get(self.at..self.at + 4)?;
+        self.at += 4;
+        let value = |digit: &u8| char::from(*digit).to_digit(16);
+        digits.iter().try_fold(0, |sum, digit| Some(sum << 4 | value(digit)? as u16))
+    }
+}
+
+/// How many bytes of a string are before its end, an escape or what must not be there.
+fn plain(data: &[u8]) -> usize {
+    const STEP: usize = 32;
+    let special = |byte: &u8| (*byte == b'"') | (*byte == b'\\') | (*byte < 0x20);
+    let mut at = 0;
+    for part in data.chunks_exact(STEP) {
+        if part.iter().fold(false, |any, byte| any | special(byte)) {
+            break;
+        }
+        at += STEP;
+    }
+    at + data[at..].iter().position(special).unwrap_or(data.len() - at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(column: &Column) -> Vec<&str> {
+        column
+            .offsets
+            .windows(2)
+            .map(|ends| &column.bytes[ends[0] as usize..ends[1] as usize])
+            .map(|bytes| std::str::from_utf8(bytes).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn plain_lines_are_read() {
+        let block = concat!(
+            r#"{"id": "a", "text": "one \"two\"\n\u00e9\ud83d\ude00/", "n": [1, -2.5, {"id": null}], "x": {}}"#,
+            "\n",
+            r#" {"text":"","id":"b","ok":true} "#,
+        );
+        let found = records(block, "text", "id").unwrap();
+        assert_eq!(strings(&found.texts), ["one \"two\"\n\u{e9}\u{1f600}/", ""]);
+        assert_eq!(strings(&found.ids.unwrap()), ["a", "b"]);
+        let second = block.find('\n').unwrap() + 1;
+        assert_eq!(found.lines, [0, second, block.len()].map(|at| at as i64));
+        assert!(records("{\"text\": \"x\"}\n", "text", "id").unwrap().ids.is_none());
+        assert!(records("", "text", "id").unwrap().texts.bytes.is_empty());
+    }
+
+    #[test]
+    fn doubtful_lines_are_left_to_others() {
+        for line in [
+            "",
+            "\n",
+            "{}",
+            "[]",
+            "{\"text\": 1}",
+            "{\"text\": \"a\", \"text\": \"b\"}",
+            "{\"text\": \"a\", \"id\": \"\"}",
+            "{\"text\": \"a\", \"id\": 3}",
+            "{\"text\": \"a\", \"te\\u0078t\": \"b\"}",
+            "{\"text\": \"\\ud800\"}",
+            "{\"text\": \"\\ud800\\u0041\"}",
+            "{\"text\": \"\\x\"}",
+            "{\"text\": \"a\tb\"}",
+            "{\"text\": \"a\"",
+            "{\"text\": \"a\"}}",
+            "{\"text\": \"a\",}",
+            "{\"text\": \"a\" \"n\": 1}",
+            "{\"text\": \"a\", \"n\": 01}",
+            "{\"text\": \"a\", \"n\": 1.}",
+            "{\"text\": \"a\", \"n\": 1e999}",
+            "{\"text\": \"a\", \"n\": NaN}",
+            "{\"text\": \"a\", \"n\": 123456789012345678901}",
+            "{\"text\": \"a\", \"n\": }",
+            "{\"text\": \"a\", \"n\": tru}",
+            "{\"text\": \"a",
+            "{\"text\": \"a\\",
+            "{\"text\": \"a\\u12",
+            "\u{feff}{\"text\": \"a\"}",
+        ] {
+            let block = format!("{{\"text\": \"x\"}}\n{line}\n");
+            assert!(records(&block, "text", "id").is_none(), "{line}");
+        }
+        let deep = format!("{{\"text\": \"a\", \"n\": {}{}}}", "[".repeat(40), "]".repeat(40));
+        assert!(records(&deep, "text", "id").is_none());
+        let mixed = "{\"text\": \"a\", \"id\": \"x\"}\n{\"text\": \"b\"}\n";
+        assert!(records(mixed, "text", "id").is_none());
+    }
+}

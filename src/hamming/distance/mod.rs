@@ -1,0 +1,217 @@
+//! Distances of many fingerprints: all pairs of a bucket, or of two, within a radius.
+//!
+//! Fingerprints lie in planes: `planes[k][i]` is word `k` of fingerprint `i`. So one vector
+//! holds the same word of eight fingerprints, whatever their width.
+//!
+//! The loop, plainly:
+//!
+//! ```text
+//! for i in rows: for j in columns (j > i if they are the same): if distance(i, j) <= radius: hit (i, j)
+//! ```
+
+#[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub mod avx512;
+
+use std::ops::Range;
+
+use crate::system::memory::push;
+use crate::system::simd::{Level, level};
+
+/// Words of fingerprints, one slice for each word.
+pub type Planes<'a, const W: usize> = [&'a [u64]; W];
+
+/// The bits in which two fingerprints differ.
+#[inline(always)]
+pub fn distance<const W: usize>(left: &[u64; W], right: &[u64; W]) -> u32 {
+    let mut sum = 0;
+    for word in 0..W {
+        sum += (left[word] ^ right[word]).count_ones();
+    }
+    sum
+}
+
+/// One fingerprint out of the planes.
+#[inline(always)]
+pub fn row<const W: usize>(planes: &Planes<'_, W>, index: usize) -> [u64; W] {
+    let mut words = [0; W];
+    for (word, plane) in words.iter_mut().zip(planes) {
+        *word = plane[index];
+    }
+    words
+}
+
+/// Pairs `i < j` of the range within the radius, appended to `hits`.
+pub fn pairs_within<const W: usize>(
+    planes: &Planes<'_, W>,
+    range: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for plane in planes {
+        assert!(range.end <= plane.len() && range.start <= range.end, "the range lies in the planes");
+    }
+    #[cfg(target_arch = "x86_64")]
+    match level() {
+        Level::Avx512 => {
+            // SAFETY: the level says that the machine has the features.
+            return unsafe { avx512::pairs_within(planes, range, radius, hits) };
+        }
+        Level::Avx2 => {
+            // SAFETY: the level says that the machine has the features.
+            return unsafe { avx2::pairs_within(planes, range, radius, hits) };
+        }
+        Level::Scalar => {}
+    }
+    let _ = (level, Level::Scalar);
+    pairs_within_plain(planes, range, radius, hits);
+}
+
+/// Pairs (`i` of the left range, `j` of the right range) within the radius, appended to `hits`.
+pub fn pairs_between<const W: usize>(
+    left: &Planes<'_, W>,
+    rows: Range<usize>,
+    right: &Planes<'_, W>,
+    columns: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for (planes, range) in [(left, &rows), (right, &columns)] {
+        for plane in planes {
+            assert!(range.end <= plane.len() && range.start <= range.end, "the range lies in the planes");
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    match level() {
+        Level::Avx512 => {
+            // SAFETY: the level says that the machine has the features.
+            return unsafe { avx512::pairs_between(left, rows, right, columns, radius, hits) };
+        }
+        Level::Avx2 => {
+            // SAFETY: the level says that the machine has the features.
+            return unsafe { avx2::pairs_between(left, rows, right, columns, radius, hits) };
+        }
+        Level::Scalar => {}
+    }
+    pairs_between_plain(left, rows, right, columns, radius, hits);
+}
+
+#[inline(always)]
+fn pairs_within_plain<const W: usize>(
+    planes: &Planes<'_, W>,
+    range: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for i in range.clone() {
+        let one = row(planes, i);
+        for j in i + 1..range.end {
+            if distance(&one, &row(planes, j)) <= radius {
+                push(hits, [i as u32, j as u32]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn pairs_between_plain<const W: usize>(
+    left: &Planes<'_, W>,
+    rows: Range<usize>,
+    right: &Planes<'_, W>,
+    columns: Range<usize>,
+    radius: u32,
+    hits: &mut Vec<[u32; 2]>,
+) {
+    for i in rows {
+        let one = row(left, i);
+        for j in columns.clone() {
+            if distance(&one, &row(right, j)) <= radius {
+                push(hits, [i as u32, j as u32]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mixed(seed: u64, count: usize) -> Vec<u64> {
+        let mut state = seed;
+        (0..count)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                // Few bits vary, so that many pairs are near.
+                (state >> 33) & 0x0101_0f0f_1111_0103
+            })
+            .collect()
+    }
+
+    fn every_level_agrees<const W: usize>() {
+        let words: Vec<Vec<u64>> = (0..W).map(|word| mixed(word as u64 + 3, 150)).collect();
+        let planes: Planes<'_, W> = std::array::from_fn(|word| &words[word][..]);
+        for radius in [0, 2, 5, 9] {
+            for range in [0..0, 3..4, 5..9, 0..17, 7..40, 1..150] {
+                let mut expected = Vec::new();
+                pairs_within_plain(&planes, range.clone(), radius, &mut expected);
+                expected.sort_unstable();
+                let mut crossed = Vec::new();
+                pairs_between_plain(&planes, 2..31, &planes, range.clone(), radius, &mut crossed);
+                crossed.sort_unstable();
+                for name in ["scalar", "avx2", "avx512"] {
+                    crate::system::simd::set_level(name).unwrap();
+                    let mut hits = Vec::new();
+                    pairs_within(&planes, range.clone(), radius, &mut hits);
+                    hits.sort_unstable();
+                    assert_eq!(hits, expected, "{name} {W} words, radius {radius}, {range:?}");
+                    hits.clear();
+                    pairs_between(&planes, 2..31, &planes, range.clone(), radius, &mut hits);
+                    hits.sort_unstable();
+                    assert_eq!(hits, crossed, "{name} {W} words, radius {radius}, {range:?}");
+                }
+            }
+        }
+        crate::system::simd::set_level("").unwrap();
+    }
+
+    #[test]
+    fn one_near_pair_is_found_wherever_it_stands() {
+        let mut state = 5;
+        for (i, j) in (0..40).flat_map(|j| (0..j).map(move |i| (i, j))) {
+            for (flipped, radius) in [(1u64 << 63, 1), (0x8000_0000_8000_0000, 2), (0x1f, 5), (0x1f, 4), (0x3f, 6)] {
+                let mut words: Vec<u64> = (0..40).map(|_| crate::hamming::plan::split_mix(&mut state)).collect();
+                words[j] = words[i] ^ flipped;
+                let expected: &[[u32; 2]] = if flipped.count_ones() <= radius { &[[i as u32, j as u32]] } else { &[] };
+                for end in [40, j + 1] {
+                    let mut hits = Vec::new();
+                    pairs_within(&[&words], 0..end, radius, &mut hits);
+                    assert_eq!(hits, expected, "{i} and {j} of {end}, radius {radius}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn many_rows_and_few_columns_take_no_room_for_what_is_not_found() {
+        let mut state = 8;
+        let rows: Vec<u64> = (0..100_000).map(|_| crate::hamming::plan::split_mix(&mut state)).collect();
+        for count in [1, 8, 13, 30] {
+            let mut hits = Vec::new();
+            pairs_between(&[&rows], 0..rows.len(), &[&rows], 500..500 + count, 3, &mut hits);
+            let expected: Vec<[u32; 2]> = (500..500 + count as u32).map(|row| [row, row]).collect();
+            assert_eq!(hits, expected);
+            assert!(hits.capacity() < 10_000, "{}", hits.capacity());
+        }
+    }
+
+    #[test]
+    fn every_level_finds_the_same_pairs() {
+        every_level_agrees::<1>();
+        every_level_agrees::<2>();
+        every_level_agrees::<4>();
+        every_level_agrees::<8>();
+        every_level_agrees::<16>();
+        every_level_agrees::<64>();
+    }
+}

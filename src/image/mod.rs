@@ -1,0 +1,5 @@
+#![forbid(unsafe_code)]
+//! Images: thumbnails to fingerprints, and the agreement of two of them.
+
+pub mod corners;
+pub mod picture;
