@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from neardup.fingerprints import Fingerprints, format, parse
     from neardup.index import Index
     from neardup.pairs import join, join_batches
-    from neardup.pipeline import Result, Settings, dedupe
+    from neardup.pipeline import dedupe
     from neardup.planner import plan
+    from neardup.results import Result
     from neardup.schemes import Scheme, scheme
+    from neardup.settings import Settings
+    from neardup.verifiers import verify
 
 __version__ = "0.1.0"
 
@@ -31,12 +34,13 @@ _HOME = {
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
-    "Result": "neardup.pipeline",
-    "Settings": "neardup.pipeline",
+    "Result": "neardup.results",
+    "Settings": "neardup.settings",
     "dedupe": "neardup.pipeline",
     "join_batches": "neardup.pairs",
     "Index": "neardup.index",
     "plan": "neardup.planner",
+    "verify": "neardup.verifiers",
 }
 
 __all__ = [
@@ -57,6 +61,7 @@ __all__ = [
     "plan",
     "scheme",
     "similarity",
+    "verify",
 ]
 
 

@@ -25,10 +25,11 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from neardup.errors import DamagedFile, InvalidValue, RefusedInput, shown
+from neardup.errors import DamagedFile, InvalidValue, RefusedInput, Said, Setting, shown
 from neardup.places import Place, folder_of, is_below, reached
 from neardup.proofs import Proof, Proofs, Unproved
 from neardup.runs import Input, Run
+from neardup.runs.folders import OUT
 from neardup.seals import own_key
 from neardup.sources import FORMATS, format_of, path_id
 from neardup.sources.files import File
@@ -107,7 +108,11 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None, within: Se
     run.check()
     if run.settings.get("verify") == "none":
         raise RefusedInput(
-            "this run verified nothing (--verify none); no file is removed on a fingerprint alone"
+            Said(
+                "this run verified nothing (",
+                Setting("unverified", words="verify='none'"),
+                "); no file is removed on a fingerprint alone",
+            )
         )
     own = run.is_own
     if not own and not within:
@@ -138,7 +143,7 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None, within: Se
 
 
 def _of(run: Run) -> str:
-    """Whose files a run would take, for who has to decide whether it may."""
+    """The folders whose files a run would remove, so that the user can decide whether it may."""
     found = sorted({one.root or os.path.dirname(one.path) or "." for one in run.inputs})
     more = f" and {len(found) - 3:,} more folders" if len(found) > 3 else ""
     return f" (it names files in {', '.join(map(shown, found[:3]))}{more})" if found else ""
@@ -166,13 +171,17 @@ def _root(one: Input, folders: Sequence[str], own: bool, what: str = "") -> str:
 def _check_whole_files(run: Run) -> None:
     """Raise unless every input is one document; else an id inside a file could name another file."""
     if not run.inputs:
-        raise RefusedInput("this run has no input files; write what is kept with -o instead")
+        raise RefusedInput(Said("this run has no input files; write what is kept with ", OUT, " instead"))
     for one in (*run.inputs, *run.protected):
         name = _format(one.path, run.settings.get("format"))
         if name is not None and name not in WHOLE:
             raise RefusedInput(
-                f"{one.path!r} holds many documents ({name}); this is for documents that are files: "
-                "write what is kept with -o instead"
+                Said(
+                    f"{one.path!r} holds many documents ({name}); this is for documents that are files: "
+                    "write what is kept with ",
+                    OUT,
+                    " instead",
+                )
             )
 
 
@@ -190,9 +199,10 @@ def _format(path: str, asked: str | None) -> str | None:
 def _proofs(run: Run) -> dict[tuple[str, str], Proof]:
     table = run.evidence
     table = table.filter(pc.and_(table.column("accepted"), table.column("similarity").is_valid()))
-    columns = (table.column(name).to_pylist() for name in ("keeper", "id", "similarity", "rule"))
+    columns = (table.column(name).to_pylist() for name in ("keeper", "id", "similarity", "reason"))
     return {
-        (keeper, id): Proof(similarity, rule) for keeper, id, similarity, rule in zip(*columns, strict=True)
+        (keeper, id): Proof(similarity, reason)
+        for keeper, id, similarity, reason in zip(*columns, strict=True)
     }
 
 
@@ -238,7 +248,7 @@ def remove(plan: Plan, log: str | os.PathLike[str], *, between: Callable[[str], 
 
 
 def rehearse(plan: Plan) -> Outcome:
-    """What `remove` would do now, with everything looked at and measured as it does; nothing is touched."""
+    """What `remove` would do now, with the same checks and measurements; nothing is touched."""
     return _each(plan, lambda number, removal: _rehearse(removal, plan))
 
 
@@ -316,7 +326,7 @@ def _remove(number: int, removal: Removal, plan: Plan, lines: Writer, between: C
             between("check again")
             after = _verified(aside, removal.file)
             if (after.st_dev, after.st_ino) != (before.st_dev, before.st_ino):
-                raise _Unfit("was replaced while it was looked at")
+                raise _Unfit("was replaced while it was being checked")
             _verified(keeper, removal.keeper, what="its keeper ")
             _check_apart(aside, keeper)
             _finish(plan, place, aside, keeper, target)
@@ -370,9 +380,9 @@ def _verified(place: Place, wanted: Input, *, what: str = "") -> os.stat_result:
     try:
         named = place.status()
     except OSError:
-        raise _Unfit(f"{what}went away while it was looked at") from None
+        raise _Unfit(f"{what}disappeared while it was being checked") from None
     if len({(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for one in (first, last, named)}) > 1:
-        raise _Unfit(f"{what}changed while it was looked at")
+        raise _Unfit(f"{what}changed while it was being checked")
     return last
 
 
@@ -519,7 +529,7 @@ class _Trusted:
 
 
 def _checked(path: str, folders: tuple[str, ...]) -> tuple[Log, _Trusted]:
-    """What *path* says, if it may say so; nothing is touched before all of it was looked at."""
+    """The log at *path*, if it may do what it says; nothing is touched before all of it was checked."""
     with open(path, "rb") as file:
         data = file.read()
     try:
@@ -541,7 +551,7 @@ def _checked(path: str, folders: tuple[str, ...]) -> tuple[Log, _Trusted]:
 
 
 def _places(log: Log) -> str:
-    """Where a log would do something, for who has to decide whether it may."""
+    """The folders that a log would touch, so that the user can decide whether it may."""
     if not log.entries:
         return ""
     ours = _common(os.path.dirname(entry.path) for entry in log.entries)
@@ -657,7 +667,7 @@ def _is_same(one: Place, other: Place) -> bool:
 
 
 def _dress_of(entry: Entry, trusted: _Trusted) -> Dress:
-    """The mode, time and owner of a file as the log has them; who else wrote it gives no rights away."""
+    """The mode, time and owner of a file as the log has them; a log by anybody else gives no rights away."""
     if trusted.own:
         return Dress(entry.mode, entry.modified, entry.owner)
     return Dress(entry.mode & 0o777, entry.modified, None)

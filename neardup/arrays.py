@@ -1,18 +1,22 @@
-"""Arrow arrays at the border: what a program or a file hands over is looked at before anyone reads it.
+"""Arrow arrays at the border: what a program or a file hands over is checked before it is read.
 
-pyarrow believes the lengths that an array states. One that nobody validated, such as one that was read from
-a stream, may state more than its memory holds, and both pyarrow and the core would read what lies behind it.
+pyarrow trusts the lengths that an array states. An array that nobody validated, such as one that was read
+from a stream, may state more than its memory holds, and both pyarrow and the core would read beyond it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
-from neardup.errors import InvalidValue
+from neardup.errors import InvalidType, InvalidValue, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+BATCH: Final = 10_000  # documents of an iterable that are taken at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,8 @@ class CoreTexts:
 
 
 def core_texts(array: pa.Array) -> CoreTexts:
-    """*array*, of strings or bytes, for the core. Its memory is not copied, whoever may write it: the core
-    reads each byte of a text once."""
+    """*array*, of strings or bytes, for the core. Its memory is not copied, even if it may be
+    written to: the core reads each byte of a text once."""
     check(array)
     return CoreTexts(array, [0 if buffer is None else buffer.size for buffer in array.buffers()])
 
@@ -39,7 +43,7 @@ def check(array: pa.Array) -> None:
         array.validate()
     except pa.ArrowException as error:
         raise InvalidValue(f"the Arrow array is broken: {_reason(error)}") from None
-    # Older versions do not look at the views of a view array.
+    # Older versions do not check the views of a view array.
     if _is_view(array.type) and len(array):
         validity, views = array.buffers()[:2]
         rows = array.offset + len(array)
@@ -48,7 +52,7 @@ def check(array: pa.Array) -> None:
 
 
 def check_dictionary(array: pa.DictionaryArray) -> None:
-    """Refuse an array whose numbers lie outside its dictionary."""
+    """Refuse an array with numbers outside its dictionary."""
     import pyarrow.compute as pc
 
     check(array)
@@ -67,7 +71,7 @@ def checked_column(column: Any) -> Any:
 
 
 def checked_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """*batch*, if every value can be read. Whether its texts are UTF-8 is not looked at."""
+    """*batch*, if every value can be read. Whether its texts are UTF-8 is not checked."""
     import pyarrow as pa
 
     return pa.RecordBatch.from_arrays([_checked(column) for column in batch.columns], schema=batch.schema)
@@ -81,7 +85,7 @@ def _checked(array: pa.Array) -> pa.Array:
     binary = {"string": pa.binary(), "large_string": pa.large_binary(), "string_view": pa.binary_view()}
     array = _with_own_places(array)
     try:
-        # As bytes, so that every offset is looked at, and no letter.
+        # As bytes, so that every offset is checked, but no letter.
         (array.view(binary[str(kind)]) if str(kind) in binary else array).validate(full=True)
     except pa.ArrowException as error:
         raise InvalidValue(f"the Arrow array is broken: {_reason(error)}") from None
@@ -89,9 +93,9 @@ def _checked(array: pa.Array) -> pa.Array:
 
 
 def _with_own_places(array: pa.Array) -> pa.Array:
-    """*array* with offsets, or views, that nobody else can write, so that they are what was looked at.
+    """*array* with offsets, or views, that nothing else can write, so that they stay what was checked.
 
-    Arrow calls its memory immutable, but a numpy array or a bytearray may stand behind it. Who writes the
+    Arrow calls its memory immutable, but a numpy array or a bytearray may be behind it. Writing to the
     texts themselves changes what they say, and nothing else.
     """
     import pyarrow as pa
@@ -128,3 +132,46 @@ def _is_view(kind: pa.DataType) -> bool:
 
 def _reason(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
+
+
+def batches(documents: Any) -> Iterator[Any]:
+    """Lists of documents, or the chunks of an Arrow array as they are."""
+    if isinstance(documents, (str, bytes, Mapping)) or not isinstance(documents, Iterable):
+        if not hasattr(documents, "__arrow_c_stream__") and not hasattr(documents, "__arrow_c_array__"):
+            raise InvalidType(
+                f"documents must be a list, an iterable or an Arrow array of texts, not {shown(documents)}"
+            )
+    elif isinstance(documents, (list, tuple)):
+        for begin in range(0, len(documents), BATCH * 100):
+            yield list(documents[begin : begin + BATCH * 100])
+        return
+    if hasattr(documents, "__arrow_c_stream__") or hasattr(documents, "__arrow_c_array__"):
+        yield from _arrow_chunks(documents)
+        return
+    try:
+        iterator = iter(documents)
+    except TypeError:  # an array without dimensions claims to be iterable
+        raise InvalidType(f"documents must be a list of texts, not {shown(documents)}") from None
+    while batch := list(islice(iterator, BATCH)):
+        yield batch
+
+
+def _arrow_chunks(documents: Any) -> Iterator[Any]:
+    import pyarrow as pa
+
+    if not isinstance(documents, (pa.Array, pa.ChunkedArray)):
+        stream = hasattr(documents, "__arrow_c_stream__")
+        try:
+            documents = pa.chunked_array(documents) if stream else pa.array(documents)
+        except (pa.ArrowException, TypeError, ValueError):
+            raise InvalidType(f"not an Arrow array of texts: {shown(documents)}") from None
+    chunks = documents.chunks if isinstance(documents, pa.ChunkedArray) else [documents]
+    for chunk in chunks:
+        if pa.types.is_dictionary(chunk.type):
+            check_dictionary(chunk)
+            chunk = chunk.dictionary_decode()
+        if pa.types.is_null(chunk.type):
+            chunk = chunk.cast(pa.string())
+        if str(chunk.type) not in ("string", "large_string", "string_view"):
+            raise InvalidType(f"an Arrow array of texts must hold strings, not {chunk.type}; cast it first")
+        yield chunk

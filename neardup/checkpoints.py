@@ -1,7 +1,7 @@
-"""Checkpoints: the finished parts of a run, so that a killed one goes on where it stopped.
+"""Checkpoints: the finished parts of a run, so that a killed one resumes where it stopped.
 
-A part is an Arrow file that appears when it is complete, with a checksum of all its bytes behind
-it. It carries the key of its run (the settings and the inputs): parts of another run, and damaged
+A part is an Arrow file that appears when it is complete, followed by a checksum of all its
+bytes. It carries the key of its run (the settings and the inputs): parts of another run, and damaged
 ones, are not used. A run may leave its parts to be remembered: the same run over unchanged inputs
 then has nothing left to find out.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -18,6 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from neardup.files import atomic_file
+from neardup.sizes import USUAL
 
 _KEY: Final = b"neardup.run"
 _SUM: Final = 32
@@ -27,9 +29,13 @@ REMEMBERED: Final = 32  # runs, the latest ones
 class Checkpoints:
     """The parts of one run in a folder; without a folder nothing is kept."""
 
-    def __init__(self, folder: str | None, key: str) -> None:
-        self._folder, self._key = folder, key.encode()
+    def __init__(self, folder: str | None, key: str, *, seconds: float = USUAL.checkpoint_seconds) -> None:
+        """A part is due when the last one is *seconds* old."""
+        self.folder = folder
+        self._seconds = seconds
+        self._key = key.encode()
         self._remembered: str | None = None
+        self._saved = time.monotonic()
         if folder is not None:
             os.makedirs(folder, exist_ok=True)
 
@@ -42,16 +48,23 @@ class Checkpoints:
         """Whether the parts outlive their run."""
         return self._remembered is not None
 
+    def due(self, *, complete: bool) -> bool:
+        """Whether a part is worth writing: for what a kill would cost, or for the next run."""
+        if self.folder is None:
+            return False
+        old = time.monotonic() - self._saved > self._seconds
+        return old or (complete and self.remembers)
+
     def load(self, name: str) -> pa.Table | None:
         """A finished part, or None."""
-        found = None if self._folder is None else self._read(self._path(name))
+        found = None if self.folder is None else self._read(self._path(name))
         if found is None and self._remembered is not None:
             found = self._read(os.path.join(self._remembered, name + ".arrow"))
         return found
 
     def opened(self, name: str) -> pa.Table | None:
-        """A finished part that is read where it is, for one that need not fit into memory."""
-        if self._folder is None:
+        """A finished part, mapped from its file: it need not fit into memory."""
+        if self.folder is None:
             return None
         try:
             with open(self._path(name), "rb") as file:
@@ -91,8 +104,8 @@ class Checkpoints:
         self.save_batches(name, table.schema, table.to_batches())
 
     def save_batches(self, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
-        """The same of a part that is made piece by piece."""
-        if self._folder is None:
+        """The same for a part that is made piece by piece."""
+        if self.folder is None:
             return
         schema = schema.with_metadata({**(schema.metadata or {}), _KEY: self._key})
         with atomic_file(self._path(name), overwrite=True) as file:
@@ -105,24 +118,32 @@ class Checkpoints:
             while piece := file.read(1 << 20):
                 found.update(piece)
             file.write(found.digest())
+        self._saved = time.monotonic()
 
     def forget(self, name: str) -> None:
         """Remove a part that another one has replaced."""
-        if self._folder is not None:
+        if self.folder is not None:
             with suppress(OSError):
                 os.unlink(self._path(name))
 
+    def forget_others(self, prefix: str, name: str) -> None:
+        """Remove the parts whose names begin with *prefix* and a hyphen, except the one called *name*."""
+        for file in os.listdir(self.folder) if self.folder is not None else ():
+            part = file.removesuffix(".arrow")
+            if part.startswith(prefix + "-") and part != name and part != file:
+                self.forget(part)
+
     def drop(self) -> None:
         """Remove all parts, or remember them: the run is done."""
-        if self._remembered is not None and self._folder is not None:
+        if self._remembered is not None and self.folder is not None:
             with suppress(OSError):  # without a place to write it, nothing is remembered
-                _keep(self._folder, self._remembered)
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+                _keep(self.folder, self._remembered)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _path(self, name: str) -> str:
-        assert self._folder is not None
-        return os.path.join(self._folder, name + ".arrow")
+        assert self.folder is not None
+        return os.path.join(self.folder, name + ".arrow")
 
 
 def _keep(folder: str, remembered: str) -> None:

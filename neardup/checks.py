@@ -25,7 +25,7 @@ def whole(name: str, value: object, lowest: int, highest: int | None = None) -> 
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:  # an array says that it can be an index, and then cannot
+    except TypeError:  # an array claims that it can be an index, and then cannot
         raise InvalidType(f"{name} must be an integer, not {shown(value)}") from None
     if number < lowest or (highest is not None and number > highest):
         span = f"at least {lowest}" if highest is None else f"from {lowest} to {highest}"
@@ -43,6 +43,15 @@ def check_share(name: str, value: Any) -> float:
     return float(value)
 
 
+def share_of(text: str) -> float:
+    """The number that *text* says, also in per cent; whether it is a share is for others to say.
+
+    >>> share_of("0.05"), share_of("5%")
+    (0.05, 0.05)
+    """
+    return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+
+
 def check_text(name: str, value: object) -> str:
     """*value* if it is a str."""
     if not isinstance(value, str):
@@ -58,7 +67,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def check_threads(threads: int | None) -> int | None:
-    """*threads* if there can be so many; None asks for as many as the machine has."""
+    """*threads* if there can be this many; None asks for as many as the machine has."""
     return None if threads is None else whole("threads", threads, 1, MAX_THREADS)
 
 

@@ -1,4 +1,4 @@
-"""Word diffs: where two texts agree and where they do not, in time that no text can make quadratic.
+"""Word diffs: where two texts agree and where they do not, in time that no text makes quadratic.
 
 Words that both texts have once are laid out first (patience diff), and only the small gaps between
 them are given to difflib. A gap that is too large is one change: coarse, never slow, never wrong.
@@ -15,17 +15,18 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-GAP: Final = 10_000  # words of one side times words of the other, up to which difflib is asked
+from neardup import cjk
+
+GAP: Final = 10_000  # words of one side times words of the other, up to which difflib is used
 WORK: Final = 1_000_000  # the same, in all gaps of one diff
 DEPTH: Final = 12
 
-_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\U00020000-\U0003ffff"
-_WORD: Final = re.compile(rf"(?:[{_CJK}]|[^\W{_CJK}]+|[^\w\s])\s*|\s+")
+_WORD: Final = re.compile(rf"(?:[{cjk.CLASS}]|[^\W{cjk.CLASS}]+|[^\w\s])\s*|\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A run of words that both texts have, or what stands in one where the other has something else.
+    """A run of words that both texts have, or what one has where the other has something else.
 
     The words carry the white space that follows them: joined, they are the text.
     """
@@ -122,7 +123,7 @@ def _equal(a: list[str], b: list[str], at_a: int, at_b: int, most: int, step: in
 
 
 def _anchors(a: list[str], b: list[str]) -> list[tuple[int, int]]:
-    """Places of words that each side has once, the most of them that stand in the same order."""
+    """Places of words that each side has once, the most of them that are in the same order."""
     once = {word for word, count in Counter(a).items() if count == 1}
     once &= {word for word, count in Counter(b).items() if count == 1}
     places = {word: at for at, word in enumerate(b) if word in once}
@@ -159,8 +160,8 @@ def _joined(blocks: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]
 def excerpt(steps: Sequence[Step], *, context: int = 10, change: int = 60, limit: int = 260) -> list[Shown]:
     """What is worth showing of a diff: the changes with *context* words around them.
 
-    A change shows at most *change* words a side, everything together about *limit* a side, and a word
-    at most 80 characters; each `cut` says how many words it stands for.
+    A change shows at most *change* words per side, everything together about *limit* per side, and a word
+    at most 80 characters; each `cut` says how many words it replaces.
 
     >>> excerpt(word_diff("a b c d e f", "a b c d e g"), context=2)
     [Shown(op='cut', left='', right='', left_cut=3, right_cut=3), \

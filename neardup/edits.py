@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from neardup import cjk
+
 # A word, or one character of a script without spaces: what verification counts as words.
-_CJK: Final = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_WORD: Final = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
+_WORD: Final = re.compile(rf"[{cjk.CLASS}]|[^\W{cjk.CLASS}]+")
 _PARTS: Final = (re.compile(r"(?<=\n)\s*\n"), re.compile(r"(?<=\n)"), re.compile(r"(?<=[.!?。！？])\s*"))
 _CONFUSED: Final = {
     "a": "o", "b": "h", "c": "e", "e": "c", "f": "t", "g": "q", "h": "b", "i": "l", "l": "i", "m": "rn",
@@ -33,13 +34,13 @@ class Vocabulary:
             for found in _WORD.finditer(text):
                 word = found[0]
                 if not _has_digit(word):
-                    (self.characters if _is_cjk(word) else self.words).append(word)
+                    (self.characters if cjk.is_cjk(word[0]) else self.words).append(word)
             if len(self.words) + len(self.characters) >= most:
                 break
 
     def other(self, word: str, chance: random.Random) -> str:
-        """A word for the place of *word*, of the same kind; itself where there is no other."""
-        pool = self.characters if _is_cjk(word) else self.words
+        """A word for the place of *word*, of the same kind; itself if there is no other."""
+        pool = self.characters if cjk.is_cjk(word[0]) else self.words
         for _ in range(4):
             found = chance.choice(pool) if pool else word
             if found != word:
@@ -56,7 +57,7 @@ class Edit:
 
     @property
     def name(self) -> str:
-        """How it is called in tables: `words 10 %`."""
+        """Its name in tables: `words 10 %`."""
         return f"{self.kind} {self.percent} %"
 
 
@@ -107,12 +108,12 @@ def swap_frame(text: str, share: float, vocabulary: Vocabulary, donor: str, chan
 
 
 def misread(text: str, share: float, vocabulary: Vocabulary, donor: str, chance: random.Random) -> str:
-    """That share of the letters taken for others, or lost, as a poor scan is read."""
+    """That share of the letters misread or lost, as in a poor scan."""
     letters = []
     for letter in text:
         if not letter.isalpha() or chance.random() >= share:
             letters.append(letter)
-        elif _is_cjk(letter):
+        elif cjk.is_cjk(letter):
             letters.append(vocabulary.other(letter, chance))
         elif chance.random() < 0.15:
             continue
@@ -158,10 +159,6 @@ def _spliced(text: str, changes: Sequence[tuple[int, int, str]]) -> str:
         parts += [text[last:at], word]
         last = end
     return "".join([*parts, text[last:]])
-
-
-def _is_cjk(word: str) -> bool:
-    return "\u3040" <= word[0] <= "\ud7af" and re.match(f"[{_CJK}]", word) is not None
 
 
 def _has_digit(word: str) -> bool:

@@ -6,6 +6,9 @@ and also the built-in that a caller would expect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 
 class NeardupError(Exception):
     """The base of everything that neardup raises on purpose."""
@@ -20,7 +23,7 @@ class InvalidType(NeardupError, TypeError):
 
 
 class UnknownName(NeardupError, ValueError):
-    """A part, scheme or rule that no table holds."""
+    """A part, scheme or rule that is in no table."""
 
 
 class SchemeMismatch(NeardupError, ValueError):
@@ -55,12 +58,48 @@ class GuardStopped(NeardupError, RuntimeError):
     """A guard stopped a run that was about to do something absurd."""
 
 
+class Cancelled(NeardupError, RuntimeError):
+    """The observer of a run asked it to end."""
+
+
 class MissingExtra(NeardupError, ImportError):
     """An optional package is needed and not installed, or cannot be imported."""
 
 
+class Setting(NamedTuple):
+    """The name of a setting in a message; who shows the message may spell it as its users write it."""
+
+    name: str
+    value: Any = None
+    words: str | None = None
+    """What Python says instead of the name."""
+
+    def __str__(self) -> str:
+        return self.name if self.words is None else self.words
+
+
+class Said(str):
+    """A message that names settings. As text it spells them as Python does.
+
+    >>> message = Said("choose one of ", Setting("within"), " and ", Setting("across"))
+    >>> print(message, "|", message.spelled(lambda one: f"--{one.name}"))
+    choose one of within and across | choose one of --within and --across
+    """
+
+    parts: tuple[str | Setting, ...]
+
+    def __new__(cls, *parts: str | Setting) -> Said:
+        self = super().__new__(cls, "".join(map(str, parts)))
+        self.parts = parts
+        return self
+
+    def spelled(self, spell: Callable[[Setting], str]) -> str:
+        """The message with every setting as *spell* writes it."""
+        return "".join(spell(part) if isinstance(part, Setting) else part for part in self.parts)
+
+
 def unusable(need: str, package: str, extra: str, error: ImportError) -> MissingExtra:
-    """Why *need* has no *package*: it is not there, or it is there and *error* came out of it.
+    """Why *need* has no *package*: it is not installed, or importing it raised *error*.
 
     >>> str(unusable("WARC", "no_such_package", "warc", ImportError("?")))
     "WARC needs no_such_package; install it: pip install 'neardup[warc]'"

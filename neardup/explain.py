@@ -1,17 +1,13 @@
-"""Why two documents are alike, or not: fingerprints, measures, and what parts them."""
+"""Why two documents are alike, or not: fingerprints, measures, and what sets them apart."""
 
 from __future__ import annotations
 
 import math
-import os
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from neardup import pictures
 from neardup.distances import distance, similarity
@@ -19,10 +15,8 @@ from neardup.fingerprints import format
 from neardup.pairs import join
 from neardup.schemes import Scheme
 from neardup.thumbs import BadPicture, decode
-from neardup.verify import IDENTICAL, REASONS, SPELLED, Measure, Verifier, measuring_scheme
+from neardup.verifiers import IDENTICAL, SPELLED, Measure, Verifier, measuring_scheme
 
-# Bytes for the profiles of two texts and their neighbours.
-MEMORY: Final = 64 << 20
 # What the kinds of features of `mixed:N` are called; other features have one kind, 0.
 KINDS = {0: "text", 1: "word", 2: "character", 3: "pair of characters", 4: "run of characters"}
 
@@ -41,7 +35,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What there is to say about two texts. The fingerprints are None where there is no information."""
+    """Everything there is to say about two texts. The fingerprints are None if there is no information."""
 
     left: str | None
     right: str | None
@@ -90,10 +84,10 @@ class Judgement:
     """What is measured of two texts, and what a rule says of it; named as in the evidence of a run."""
 
     similarity: float
-    common: float
+    weighted: float
     rare: float
     accepted: bool
-    rule: str
+    reason: str
 
 
 def judge(
@@ -103,9 +97,9 @@ def judge(
 
     None where there is nothing to measure. *whole* knows how common features are in all documents of the run.
 
-    >>> from neardup.verify import parse_measure
+    >>> from neardup.verifiers import parse_measure
     >>> text, whole = "one two three four", measuring_scheme().fit(["one", "two three"])
-    >>> judge(parse_measure("default"), whole, 40, whole, [text, text.upper()]).rule
+    >>> judge(parse_measure("default"), whole, 40, whole, [text, text.upper()]).reason
     'identical but for case, spacing or punctuation'
     """
     measuring = measuring_scheme()
@@ -113,24 +107,14 @@ def judge(
         return None
     if measuring.normalized(texts[0]) == measuring.normalized(texts[1]):
         return Judgement(1.0, 1.0, 1.0, True, IDENTICAL if texts[0] == texts[1] else SPELLED)
-    # A run looks at one of each text; a copy is no neighbour.
+    # A run uses one document of each text; a copy is not a neighbour.
     asked = list({measuring.normalized(text): text for text in texts}.values())
     near = join(scheme.fingerprints(asked), min(radius, scheme.bits))
-    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
-        spill = os.path.join(folder, "texts")
-        verifier = Verifier(
-            measure, whole.frequencies, len(asked), wanted=np.arange(len(asked)), spill=spill, memory=MEMORY
-        )
-        verifier.add(np.arange(len(asked)), pa.array(asked, pa.large_string()))
-        verifier.meet(near.left.astype(np.int64), near.right.astype(np.int64))
-        found = verifier.judge(np.array([0]), np.array([1]))
-    return Judgement(
-        similarity=float(found.plain[0]),
-        common=float(found.common[0]),
-        rare=float(found.rare[0]),
-        accepted=bool(found.accepted[0]),
-        rule=REASONS[found.reason[0]],
-    )
+    verifier = Verifier(measure, whole.frequencies)
+    verifier.add(np.arange(len(asked)), asked)
+    verifier.meet(near.left.astype(np.int64), near.right.astype(np.int64))
+    accepted, reason, plain, weighted, rare = verifier.judge(np.array([0]), np.array([1]))[0]
+    return Judgement(similarity=plain, weighted=weighted, rare=rare, accepted=accepted, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +132,15 @@ class PictureExplanation:
     """Mean correlation of the blocks that show something."""
     agree: float
     """Share of those blocks that agree: of the blocks of `differs` that are `.` or `#`."""
-    weighted: float
-    """The same, each block counted by how much it shows; the verdict rests on it. It is `common` of a run."""
-    fine: float
-    """The same as `weighted` on the finer image; `rare` of a run."""
+    agreement: float
+    """The same, each block counted by how much it shows; the verdict rests on it."""
+    fine_agreement: float
+    """The same as `agreement` on the finer image."""
     left_shown: float
     """Share of the left picture, without its borders, that the right one shows."""
     right_shown: float
     accepted: bool
-    rule: str
+    reason: str
     map: tuple[float, ...]
     sizes: tuple[tuple[int, int], ...]
     reduced: tuple[bool, ...]
@@ -173,7 +157,7 @@ class PictureExplanation:
 
 
 def explain_pictures(
-    scheme: Scheme, left: bytes, right: bytes, *, rule: pictures.Rule = pictures.RULES["default"]
+    scheme: Scheme, left: bytes, right: bytes, *, rule: pictures.ImageRule = pictures.RULES["default"]
 ) -> PictureExplanation:
     """The fingerprints of two picture files, the best way to lay one on the other, and what differs then."""
     shown = []
@@ -195,12 +179,12 @@ def explain_pictures(
         proposed=found.distance,
         similarity=1.0 if same else min(max(named["mean"], 0.0), 1.0),
         agree=agree / max(1, told),
-        weighted=named["share"],
-        fine=named["fine_share"],
+        agreement=named["share"],
+        fine_agreement=named["fine_share"],
         left_shown=named["covered"],
         right_shown=named["covering"],
         accepted=same or found.accepted,
-        rule=pictures.IDENTICAL if same else found.rule,
+        reason=pictures.IDENTICAL if same else found.reason,
         map=tuple(found.map.tolist()),
         sizes=tuple((one.width, one.height) for one in shown),
         reduced=tuple(one.reduced for one in shown),

@@ -1,9 +1,9 @@
-"""Files that appear whole or not at all, and the lock of those who change one.
+"""Files that appear whole or not at all, and the lock for changing one.
 
 Written under another name in the same folder, synced, renamed, and the folder synced: a reader, a
 crash or a power cut sees the old file or the new one, never a part of it. The other name is random and
-must be free. No link is followed: a link that stands in the place of the file is replaced, not what it
-points to. A process that is killed leaves the other name behind; who may, sweeps it (`sweep`).
+must be free. No link is followed: a link in the place of the file is replaced, not what it
+points to. A process that is killed leaves the other name behind; `sweep` removes it.
 
 All files that neardup writes are made here, also those that the core fills.
 """
@@ -32,7 +32,7 @@ _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) 
 _HELD: Final = local()  # `names`: the files that this thread has locked
 _NO_LOCKS: Final = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
-# What a write can meet that is no fault of the program: full, forbidden, failing or too large.
+# What a write can meet that is not the program's fault: full, forbidden, failing or too large.
 _DISK: Final = {
     getattr(errno, name)
     for name in (
@@ -76,14 +76,14 @@ def check_free(path: str | os.PathLike[str], *, overwrite: bool) -> None:
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Raise if *path* is no folder and cannot become one."""
+    """Raise if *path* is not a folder and cannot become one."""
     name = at = check_path(path)
     if "://" in name:
         raise InvalidValue(f"{name!r} is an address; name a folder of this machine")
     while at and not os.path.lexists(at):
         at = os.path.dirname(at)
     if at and not os.path.isdir(at):
-        raise InvalidValue(f"{at!r} is no folder; choose another place for the results")
+        raise InvalidValue(f"{at!r} is not a folder; choose another place for the results")
 
 
 @contextmanager
@@ -136,13 +136,13 @@ def _dress(handle: int, before: os.stat_result) -> None:
             try:
                 os.fchown(handle, -1, before.st_gid)
             except OSError:
-                mode &= ~0o070  # what the old group might do is not for another one
+                mode &= ~0o070  # another group must not get the permissions of the old one
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
 
 
 def _named(temporary: str, target: str) -> bool:
-    """Give a file a name that must be free, at once; False where the system cannot."""
+    """Give a file a name that must be free, atomically; False if the system cannot."""
     try:
         os.link(temporary, target, follow_symlinks=False)
     except FileExistsError:
@@ -156,10 +156,10 @@ def _named(temporary: str, target: str) -> bool:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of those who change the file *path*; whether there is such a file.
+    """Hold the lock for changing the file *path*; yields whether there is such a file.
 
     It holds among processes and threads, and ends with the process. Readers need no lock. With *wait*
-    False a lock that another one holds is an error; one that this thread holds always is.
+    False, a lock that is held elsewhere is an error; one that this thread holds always is.
     """
     name = check_path(path)
     real = os.path.realpath(name)
@@ -197,13 +197,13 @@ def _locked(name: str, wait: bool) -> Iterator[bool]:
             except OSError as error:  # some network file systems have no locks
                 if error.errno not in _NO_LOCKS:
                     raise
-            # Who held it may have put another file in the place of the one that is locked here.
+            # Its holder may have put another file in the place of the one that is locked here.
             if not _stands(handle, name):
                 continue
             try:
                 yield True
             finally:
-                with suppress(OSError):  # said, as a process forked meanwhile has the handle, too
+                with suppress(OSError):  # explicitly, as a process forked meanwhile has the handle, too
                     fcntl.flock(handle, fcntl.LOCK_UN)
             return
         finally:
@@ -211,7 +211,7 @@ def _locked(name: str, wait: bool) -> Iterator[bool]:
 
 
 def _opened(name: str) -> int | None:
-    """A handle to lock: to write, as locks over the network need it, or at least to read; None of no file."""
+    """A handle to lock: to write, as locks over the network need it, or at least to read; None if no file."""
     with suppress(FileNotFoundError, NotADirectoryError):
         try:
             return os.open(name, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
@@ -236,7 +236,7 @@ def _busy(name: str) -> LimitReached:
 
 @contextmanager
 def _locked_beside(name: str, wait: bool) -> Iterator[None]:
-    """The lock where an open file cannot be replaced: on a file beside it, which stays."""
+    """The lock for systems where an open file cannot be replaced: on a file beside it, which stays."""
     import msvcrt
 
     locking: Any = vars(msvcrt)
@@ -279,7 +279,7 @@ class Digested:
         self._thread = Thread(target=self._look, daemon=True)
 
     def write(self, data: Any) -> int:
-        """Write bytes that nobody changes."""
+        """Write bytes that nothing changes."""
         self._pieces.put(data)
         return self._file.write(data)
 
@@ -293,7 +293,7 @@ class Digested:
         while (piece := self._pieces.get()) is not None:
             try:
                 self._found.update(piece)
-            except BaseException as fault:  # who writes must not wait for ever
+            except BaseException as fault:  # the writer must not wait for ever
                 self._fault = fault
 
     def __enter__(self) -> Digested:
@@ -306,10 +306,10 @@ class Digested:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in *folder* durable, where the system can."""
+    """Make the names in *folder* durable, if the system can."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows opens no folders, and needs no sync of them
+    except OSError:  # Windows cannot open folders, and need not sync them
         return
     try:
         os.fsync(handle)
@@ -318,7 +318,7 @@ def sync_folder(folder: str) -> None:
 
 
 def sweep(folder: str) -> None:
-    """Remove what killed processes left in *folder*; only for one who alone writes there."""
+    """Remove what killed processes left in *folder*; call it only while nothing else writes there."""
     for name in os.listdir(folder):
         if _TEMPORARY.fullmatch(name):
             with suppress(OSError):

@@ -67,7 +67,7 @@ class Fingerprints:
         width = check_bits(block.shape[1] * 64 if bits is None else bits)
         if (width + 63) // 64 != block.shape[1]:
             raise InvalidValue(
-                f"{width} bits need {(width + 63) // 64} words a fingerprint, not {block.shape[1]}"
+                f"{width} bits need {(width + 63) // 64} words per fingerprint, not {block.shape[1]}"
             )
         if valid is None:
             flags = np.ones(len(block), dtype=bool)
@@ -89,7 +89,7 @@ class Fingerprints:
 
     @classmethod
     def of(cls, values: Iterable[int | None], bits: int = 64, digest: str | None = None) -> Fingerprints:
-        """From integers; None stands for a document without information."""
+        """From integers; None for a document without information."""
         width = check_bits(bits)
         size = (width + 63) // 64 * 8
         try:
@@ -140,7 +140,7 @@ class Fingerprints:
         return f"<{len(self)} fingerprints of {self.bits} bits{without}>"
 
     def texts(self, form: str = "hex") -> list[str | None]:
-        """Every fingerprint in one text form; None where there is no information."""
+        """Every fingerprint in one text form; None if there is no information."""
         return [None if value is None else format(value, self.bits, form) for value in self]
 
     def hex(self) -> list[str | None]:
@@ -148,7 +148,7 @@ class Fingerprints:
         return self.texts("hex")
 
     def to_arrow(self) -> pa.Array:
-        """An Arrow array of fixed-size binary, little-endian; null where there is no information."""
+        """An Arrow array of fixed-size binary, little-endian; null if there is no information."""
         import pyarrow as pa
 
         size = self.words.shape[1] * 8
@@ -227,9 +227,9 @@ def format(value: int, bits: int, form: str = "hex") -> str:
 
 
 def parse(text: str, bits: int = 64, form: str | None = None) -> int:
-    """The fingerprint that *text* writes; without *form* it is told from the text itself.
+    """The fingerprint that *text* writes; without *form* it is recognised from the text itself.
 
-    A text of as many binary digits as there are bits is a bit string; one of as many
+    A text with one binary digit per bit is a bit string; one with as many
     hexadecimal digits as the width needs is hex (also with 0x); base64 has its own length;
     anything else must be a decimal number.
 

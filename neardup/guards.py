@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from neardup.errors import InvalidValue, shown
+from neardup.numbering import STEP, Flags, Numbers
+from neardup.survey import Documents
+from neardup.types import RowNumbers, label
 from neardup.wording import counted
+
+# Clusters and sources that a guard names, and documents of each.
+WORST: Final = 3
+EXAMPLES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What a run may do; None switches a guard off."""
+class GuardLimits:
+    """What a run may do; None turns a guard off."""
 
     max_cluster: int | None = 1000
     """Members of one cluster."""
@@ -31,9 +40,10 @@ class Limits:
                 raise InvalidValue(f"{name} must be a share from 0 to 1, not {shown(value)}")
 
 
+Limits = GuardLimits  # as users write it: neardup.guards.Limits
 SAME_FROM: Final = 1000
-"""Documents above which the share with one fingerprint is looked at."""
-OFF: Final = Limits(max_cluster=None, max_loss=None, max_same=None)
+"""The share with one fingerprint is checked in collections of more documents than this."""
+OFF: Final = GuardLimits(max_cluster=None, max_loss=None, max_same=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +62,7 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Trip:
-    """A guard that was looked at."""
+    """A guard that was checked."""
 
     name: str
     limit: float
@@ -62,7 +72,7 @@ class Trip:
 
     @property
     def stopped(self) -> bool:
-        """Whether the run must not go on."""
+        """Whether the run must stop."""
         return self.value > self.limit
 
     @property
@@ -104,7 +114,7 @@ def _limit(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a run met that guards look at; any limits can be held against it."""
+    """What guards check in a run; it can be compared with any limits."""
 
     clusters: Sequence[tuple[int, Sequence[str]]]
     """The largest clusters: how many members each has, and some of them."""
@@ -120,8 +130,8 @@ class Met:
     noun: str = "document"
 
 
-def trips(limits: Limits, met: Met) -> tuple[Trip, ...]:
-    """The guards that are on, and what each met."""
+def trips(limits: GuardLimits, met: Met) -> tuple[Trip, ...]:
+    """The guards that are on, and what each found."""
     found: list[Trip | None] = []
     if met.documents:
         found = [cluster_guard(limits, met.clusters), loss_guard(limits, met.losses, met.lost, met.noun)]
@@ -130,7 +140,7 @@ def trips(limits: Limits, met: Met) -> tuple[Trip, ...]:
     return tuple(trip for trip in found if trip is not None)
 
 
-def cluster_guard(limits: Limits, clusters: Sequence[tuple[int, Sequence[str]]]) -> Trip | None:
+def cluster_guard(limits: GuardLimits, clusters: Sequence[tuple[int, Sequence[str]]]) -> Trip | None:
     """The largest clusters, each with its size and some of its members."""
     if limits.max_cluster is None:
         return None
@@ -142,8 +152,10 @@ def cluster_guard(limits: Limits, clusters: Sequence[tuple[int, Sequence[str]]])
     return Trip("--max-cluster", limits.max_cluster, size, what, tuple(members))
 
 
-def loss_guard(limits: Limits, losses: Sequence[Loss], examples: Sequence[str], noun: str) -> Trip | None:
-    """The sources that lose the largest shares, and examples of what the first one loses."""
+def loss_guard(
+    limits: GuardLimits, losses: Sequence[Loss], examples: Sequence[str], noun: str
+) -> Trip | None:
+    """The sources that lose the largest shares, and examples of what the first of them loses."""
     worst, *others = losses
     if limits.max_loss is None or not worst.documents:
         return None
@@ -158,9 +170,43 @@ def _loss(loss: Loss, noun: str) -> str:
     return f"{loss.removed:,} of {counted(loss.documents, noun)} ({loss.share:.1%})"
 
 
-def same_guard(limits: Limits, documents: int, same: int, examples: Sequence[str], noun: str) -> Trip | None:
+def same_guard(
+    limits: GuardLimits, documents: int, same: int, examples: Sequence[str], noun: str
+) -> Trip | None:
     """The fingerprint that most documents have."""
     if limits.max_same is None or documents <= SAME_FROM:
         return None
     what = f"one fingerprint is shared by {same:,} of {counted(documents, noun)} ({same / documents:.1%})"
     return Trip("--max-same", float(limits.max_same), same / documents, what, tuple(examples))
+
+
+def losses_of(
+    documents: Documents, source_field: str | None, fixed: Flags, keep: Flags
+) -> tuple[list[Loss], list[int], RowNumbers]:
+    """What each source loses, those that lose the largest shares, and examples from the first of them."""
+    names, codes = _source_of(documents, source_field)
+    gone = ~fixed & ~keep
+    totals, lost = (_tally(codes, of, len(names)) for of in (~fixed, gone))
+    losses = [Loss(*row) for row in zip(names, totals.tolist(), lost.tolist(), strict=True)]
+    worst = np.argsort(-lost / np.maximum(totals, 1), kind="stable")[:WORST].tolist()
+    examples = np.flatnonzero(gone & (codes == worst[0]))[:EXAMPLES]
+    return losses, worst, RowNumbers(examples)
+
+
+def _source_of(documents: Documents, source_field: str | None) -> tuple[list[str], Numbers]:
+    """The names of the sources, and which one each document comes from."""
+    if source_field is None:
+        return documents.files or [""], documents.file()
+    values = [label(value) or "(none)" for value in documents.column(source_field)]
+    names = sorted(set(values)) or [""]
+    codes = {name: code for code, name in enumerate(names)}
+    return names, np.array([codes[value] for value in values], dtype=np.int32)
+
+
+def _tally(codes: Numbers, wanted: Flags, count: int) -> Numbers:
+    """How many of the *wanted* documents have each code."""
+    found = np.zeros(count, dtype=np.int64)
+    for begin in range(0, len(codes), STEP):
+        part = slice(begin, begin + STEP)
+        found += np.bincount(codes[part][wanted[part]], minlength=count)
+    return found

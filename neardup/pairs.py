@@ -1,7 +1,7 @@
 """Pairs: all fingerprints within a radius of each other.
 
 The answer is exact unless a *recall* below 1 allows otherwise. Rows without information are
-in no pair, not even with their like.
+in no pair, not even with each other.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ def join(
     """All pairs within *radius* bits, of one set or of *prints* with *other*, of any width.
 
     With *recall* below 1 sampling tables may be used: each pair within the radius is then
-    found with at least that probability. *plan* insists on a way (see `neardup.plan`). The
-    fingerprints of one set are sorted in a copy: of a part of them where a copy of all would take more
-    than *memory* bytes (1 GiB), but of a quarter at least, or of half where *memory* is not given. While
-    it works, *tell* is called now and then with the share that is done.
+    found with at least that probability. *plan* forces a way (see `neardup.plan`). The
+    fingerprints of one set are sorted in a copy: of a part of them if a copy of all would take more
+    than *memory* bytes (1 GiB), but of a quarter at least, or of half if *memory* is not given. *tell* is
+    called now and then with the share that is done.
 
     >>> import numpy as np
     >>> list(join(np.array([0b1010, 0b1011, 0b0000], dtype=np.uint64), radius=2))
@@ -110,11 +110,11 @@ def join_nearest(
     memory: int | None = None,
     tell: Callable[[float], None] | None = None,
 ) -> tuple[Pairs, npt.NDArray[np.uint32]]:
-    """The pairs of `join` that are among the *most* nearest of one of their two, and the rows of the others.
+    """The pairs of `join` that are among the *most* nearest of either row, and the rows of the others.
 
-    Of equally near rows the lower numbers come first. Only rows with the same number in *within*, with
-    different ones in *across*, and of which at least one is not *fixed*, are compared. Rows that are all
-    alike take a list of at most *most* for each row, never the memory of all pairs within the radius.
+    Among equally near rows, lower numbers come first. Only rows with the same number in *within*, with
+    different ones in *across*, and of which at least one is not *fixed*, are compared. If all rows
+    are alike, they take a list of at most *most* each, never the memory of all pairs within the radius.
 
     >>> import numpy as np
     >>> pairs, crowded = join_nearest(np.array([0, 1, 3, 7], dtype=np.uint64), radius=3, most=1)
@@ -197,7 +197,7 @@ def unshared(words: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """*words*, copied unless it is read-only down to its owner.
 
     The core reads without the interpreter's lock, so memory that another thread may write is
-    copied first; what is read-only (also bytes, Arrow buffers, read-only maps) is borrowed.
+    copied first; read-only memory (including bytes, Arrow buffers and read-only maps) is borrowed.
     """
     owned: npt.NDArray[Number] = words.copy(order="C") if _shared(words) else np.ascontiguousarray(words)
     return owned

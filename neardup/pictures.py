@@ -260,7 +260,7 @@ def _agreements(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ImageRule:
     """When two pictures show the same; docs/images.md tells each."""
 
     mean: float
@@ -284,13 +284,13 @@ class Rule:
 
 
 RULES: Final = {
-    "default": Rule(0.79, 0.8, 0.42),
-    "strict": Rule(0.9, 0.95, 0.9, strong=None),
-    "loose": Rule(0.7, 0.7, 0.2, few=(0.25, 28)),
+    "default": ImageRule(0.79, 0.8, 0.42),
+    "strict": ImageRule(0.9, 0.95, 0.9, strong=None),
+    "loose": ImageRule(0.7, 0.7, 0.2, few=(0.25, 28)),
 }
 
 
-def rule_of(name: str, similarity: float | None = None, *, ignore_colour: bool = False) -> Rule:
+def rule_of(name: str, similarity: float | None = None, *, ignore_colour: bool = False) -> ImageRule:
     """The rule of that name; the default one with its least mean, if *similarity* says another.
 
     >>> rule_of("default", 0.9).strong is None, rule_of("strict", ignore_colour=True).colour
@@ -346,7 +346,7 @@ def grounds(thumbs: Thumbs) -> Numbers:
     return found
 
 
-def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: Rule) -> npt.NDArray[np.uint8]:
+def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: ImageRule) -> npt.NDArray[np.uint8]:
     """The place in `REASONS` of each row of `agreements` of those pictures."""
     column = {name: found[:, at] for at, name in enumerate(AGREEMENT)}
     some, place = np.unique(np.concatenate([left, right]), return_inverse=True)
@@ -416,7 +416,13 @@ class Seen:
 
 
 def verify(
-    thumbs: Thumbs, proposals: Proposals, rows: Rows, ends: Rows, rule: Rule, *, threads: int | None = None
+    thumbs: Thumbs,
+    proposals: Proposals,
+    rows: Rows,
+    ends: Rows,
+    rule: ImageRule,
+    *,
+    threads: int | None = None,
 ) -> Seen:
     """Judge pairs that have the proposals from *rows* up to *ends*: the nearest first, others if it fails."""
     best = np.zeros((len(rows), len(AGREEMENT)))
@@ -447,7 +453,8 @@ class Comparison:
     """The same for what is inside their borders."""
     distance: int | None
     """Of the views that proposed it; None if none was within the radius."""
-    reason: int
+    code: int
+    """The place of its reason in `REASONS`."""
     found: Numbers
     """A row of `AGREEMENT`."""
     marks: npt.NDArray[np.uint8]
@@ -457,14 +464,15 @@ class Comparison:
 
     @property
     def accepted(self) -> bool:
-        return self.reason < ACCEPTING
+        return self.code < ACCEPTING
 
     @property
-    def rule(self) -> str:
-        return REASONS[self.reason]
+    def reason(self) -> str:
+        """Why it was accepted or not, in words."""
+        return REASONS[self.code]
 
 
-def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) -> Comparison:
+def compare(left: Picture, right: Picture, rule: ImageRule, *, radius: int = RADIUS) -> Comparison:
     """Compare two pictures in every way that is proposed, or else as they are."""
     thumbs = np.array([np.frombuffer(one.thumb, dtype=np.uint8) for one in (left, right)])
     ways = merged(propose(stored(thumbs), asked(thumbs), radius), propose_by_corners(thumbs))
@@ -486,7 +494,7 @@ def compare(left: Picture, right: Picture, rule: Rule, *, radius: int = RADIUS) 
         map=whole[:2].ravel(),
         inner=row[:6],
         distance=int(ways.distance[best]) if len(ways.left) else None,
-        reason=reason,
+        code=reason,
         found=row,
         marks=marks[best].reshape(BLOCKS, BLOCKS),
         upper=int(lower[best]),

@@ -1,9 +1,9 @@
 """A file below a folder, reached without following a link.
 
-Who may write in a tree can put a link to elsewhere in the place of one of its folders, also between a
-check and what follows it. So the folder of a file is opened step by step, no step a link, and all that
-is done with the file is done in that open folder. Where the system cannot do that (Windows), the steps
-are looked at and the whole path is used.
+Anybody who may write to a tree can replace one of its folders by a link to elsewhere, even between a
+check and what follows it. So the folder of a file is opened step by step, with no step a link, and
+everything that is done with the file is done in that open folder. Where the system cannot do that
+(Windows), the steps are checked and the whole path is used.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Place:
 
     def link(self, other: Place) -> None:
         """Give the file a second name, which must be free."""
-        follow = os.link not in os.supports_follow_symlinks  # there it is no matter of choice
+        follow = os.link not in os.supports_follow_symlinks  # there is no choice there
         os.link(
             self._name,
             other._name,
@@ -87,9 +87,9 @@ class Place:
 
 @contextmanager
 def reached(path: str, below: str | None = None, *, make: bool = False) -> Iterator[Place]:
-    """*path*, absolute, reached from the folder *below*, or else from its own; with *make* it is made.
+    """*path*, absolute, reached from the folder *below*, or else from its own; with *make* folders are made.
 
-    *below* itself may be named through links, by who chose it; nothing on the way from it to *path* may.
+    *below* itself may be named through links, since the user chose it; nothing from it to *path* may.
     """
     folder, name = os.path.split(path)
     start = folder if below is None or below == path else below
@@ -139,11 +139,11 @@ def _check_folder(status: os.stat_result, step: str) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise OSError(errno.ELOOP, f"{step!r} on the way to it is a symbolic link")
     if not stat.S_ISDIR(status.st_mode):
-        raise OSError(errno.ENOTDIR, f"{step!r} on the way to it is no folder")
+        raise OSError(errno.ENOTDIR, f"{step!r} on the way to it is not a folder")
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether *path* is *folder* or lies in it, by name; both absolute and normalised.
+    """Whether *path* is *folder* or inside it, by name; both absolute and normalised.
 
     >>> is_below("/a/b/c", "/a/b"), is_below("/a/bc", "/a/b"), is_below("/a", "/")
     (True, False, True)
@@ -152,5 +152,5 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def folder_of(path: str, folders: Iterable[str]) -> str | None:
-    """The nearest of *folders* that *path* lies in; None if there is none."""
+    """The nearest of *folders* that contains *path*; None if there is none."""
     return max((one for one in folders if is_below(path, one)), key=len, default=None)

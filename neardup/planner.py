@@ -22,7 +22,7 @@ class Plan:
     recall: float
     """The least probability with which a pair within the radius is found; 1.0 is exact."""
     blocks: tuple[tuple[int, int, int], ...]
-    """Of each block its bits, the radius it is looked at with, and the parts it is cut into."""
+    """For each block its bits, the radius it is searched with, and the parts it is cut into."""
     tables: int
     key_bits: int
     collision: float
@@ -65,7 +65,7 @@ def plan(
 ) -> Plan:
     """What `join` would do with the same arguments.
 
-    *plan* insists on a way: `brute`, `blocks`, `blocks:4,1` (four blocks, each cut into one
+    *plan* forces a way: `brute`, `blocks`, `blocks:4,1` (four blocks, each cut into one
     part more than its radius) or, with a recall below 1, `sampling`.
 
     >>> import numpy as np

@@ -2,52 +2,47 @@
 
 The two are read anew, and what is measured is bound to their digests. Texts must have the similarity
 that the evidence says, and the rule of the run must accept them as if there were no other document.
-What many documents share, and neighbours, are not asked again: alone, a pair has these tests in its
-favour, and who made them is for the seal of the run to show.
+What many documents share, and neighbours, are not asked again: a pair
+alone passes these tests, and the seal of the run vouches for who made them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from typing import Final, NamedTuple
-
-import numpy as np
-import pyarrow as pa
 
 from neardup import pictures
 from neardup.errors import NeardupError
 from neardup.runs import Input, Run
 from neardup.sources.files import File
-from neardup.sources.reading import Request, Unfit
+from neardup.sources.options import Request
+from neardup.sources.reading import Unfit
 from neardup.sources.streams import Broken
 from neardup.sources.text import content
 from neardup.thumbs import BadPicture, Picture, decode
-from neardup.verify import IDENTICAL, REASONS, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
+from neardup.verifiers import IDENTICAL, NO_INFORMATION, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
 
-# Bytes for two texts and their profiles; what is more goes to a file.
-MEMORY: Final = 64 << 20
 EQUAL: Final = (IDENTICAL, SPELLED)
 
 
 class Proof(NamedTuple):
-    """What the evidence says of a pair that was accepted."""
+    """The evidence for a pair that was accepted."""
 
     similarity: float
-    rule: str
+    reason: str
 
 
 class Unproved(Exception):
-    """A pair that is not what the run says; the message tells why."""
+    """A pair that is not what the run says; the message says why."""
 
 
 class Remeasured(NamedTuple):
-    """What is found of two texts that are alone in the world."""
+    """The verdict on two texts as if there were no others."""
 
     similarity: float
     accepted: bool
-    rule: str
+    reason: str
 
 
 class Proofs:
@@ -56,7 +51,7 @@ class Proofs:
     def __init__(self, run: Run) -> None:
         settings = run.settings
         self._request = Request(html=bool(settings.get("html")))
-        self._rule: pictures.Rule | None = None
+        self._rule: pictures.ImageRule | None = None
         self._measure: Measure | None = None
         if settings.get("format") == "image":
             asked = settings.get("radius")
@@ -72,16 +67,16 @@ class Proofs:
         if self._rule is not None:
             found = pictures.compare(_picture(keeper), _picture(file), self._rule, radius=self._radius)
             if not found.accepted:
-                raise Unproved(f"measured again it is no duplicate of its keeper: {found.rule}")
+                raise Unproved(f"measured again, it is not a duplicate of its keeper: {found.reason}")
             return
         assert self._measure is not None
         again = remeasured(self._measure, self._text(keeper, "its keeper "), self._text(file))
-        if again.rule in EQUAL:
+        if again.reason in EQUAL:
             return
-        if proof.rule in EQUAL:
+        if proof.reason in EQUAL:
             raise Unproved("is not the text of its keeper, which the evidence says it is")
         if not again.accepted:
-            raise Unproved(f"measured again it is no duplicate of its keeper: {again.rule}")
+            raise Unproved(f"measured again, it is not a duplicate of its keeper: {again.reason}")
         if round(again.similarity * WHOLE) != round(proof.similarity * WHOLE):
             raise Unproved(
                 f"measured again its similarity is {again.similarity:.4f}, "
@@ -115,26 +110,16 @@ def _picture(one: Input) -> Picture:
 def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
     """The verdict on two texts as if there were no other document.
 
-    >>> from neardup.verify import parse_measure
-    >>> remeasured(parse_measure("default"), "one two three", "One, two, three!").rule
+    >>> from neardup.verifiers import parse_measure
+    >>> remeasured(parse_measure("default"), "one two three", "One, two, three!").reason
     'identical but for case, spacing or punctuation'
     """
     measuring = measuring_scheme()
     if not measuring.fingerprints([left, right]).valid.all():
-        return Remeasured(0.0, False, "too little to tell")
+        return Remeasured(0.0, False, NO_INFORMATION)
     if measuring.normalized(left) == measuring.normalized(right):
         return Remeasured(1.0, True, IDENTICAL if left == right else SPELLED)
-    numbers = np.arange(2)
-    with tempfile.TemporaryDirectory(prefix="neardup-") as folder:
-        verifier = Verifier(
-            measure,
-            measuring.fit([left, right]).frequencies,
-            2,
-            wanted=numbers,
-            spill=os.path.join(folder, "texts"),
-            memory=MEMORY,
-        )
-        verifier.add(numbers, pa.array([left, right], pa.large_string()))
-        verifier.meet(numbers[:1], numbers[1:])
-        found = verifier.judge(numbers[:1], numbers[1:])
-    return Remeasured(float(found.plain[0]), bool(found.accepted[0]), REASONS[found.reason[0]])
+    verifier = Verifier(measure, measuring.fit([left, right]))
+    verifier.add(("left", "right"), (left, right))
+    found = verifier.judge_together(("left",), ("right",))[0]
+    return Remeasured(found.similarity, found.accepted, found.reason)

@@ -1,7 +1,7 @@
 """From the similarity that a user wants to the radius that finds it.
 
 The distance of two documents with cosine s is binomial: each bit differs with probability
-acos(s) / pi. The radius is the smallest that holds the wanted share of such pairs.
+acos(s) / pi. The radius is the smallest that covers the wanted share of such pairs.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final
 
 from neardup.checks import check_share
 
-# Keys of sampled bits are no narrower where sampling is worth its while.
+# Keys of sampled bits are not narrower where sampling pays.
 KEY: Final = 8
-# A share beside the largest one that no sum of floats would show.
+# A share so far below the largest one that no sum of floats would show it.
 NOTHING: Final = 1e-30
 
 
 def radius_for(similarity: float, recall: float, bits: int) -> int:
-    """The radius within which a pair of that similarity lies with probability *recall*.
+    """The radius that covers a pair of that similarity with probability *recall*.
 
     >>> radius_for(0.64, 0.95, 128), radius_for(1.0, 0.95, 128)
     (44, 0)
@@ -39,10 +39,10 @@ def radius_for(similarity: float, recall: float, bits: int) -> int:
 
 
 def _shares(differ: float, bits: int) -> tuple[int, list[float]]:
-    """The share of pairs at each distance from a first one on; what is left out on either side is nothing.
+    """The share of pairs at each distance from a first one on; what is left out on either side is negligible.
 
     From the most frequent distance outwards, each from the one beside it: no coefficient of a wide
-    fingerprint is too large for a float and no power too small, and every machine multiplies alike.
+    fingerprint is too large for a float and no power too small, and every machine multiplies in the same way.
 
     >>> _shares(0.5, 2)
     (0, [0.25, 0.5, 0.25])

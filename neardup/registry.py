@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from neardup.errors import InvalidValue, UnknownName, shown
@@ -21,15 +22,23 @@ class Registry(Generic[Part]):
     neardup.errors.UnknownName: unknown size 'huge'; known: of, small
     """
 
-    def __init__(self, kind: str, rows: Mapping[str, Callable[..., Part]]) -> None:
+    def __init__(
+        self,
+        kind: str,
+        rows: Mapping[str, Callable[..., Part]],
+        *,
+        written: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """*written* says how to write a name that needs an argument, for the error about an unknown one."""
         self.kind = kind
         self._rows = dict(rows)
+        self._written = dict(written)
 
     def part(self, text: str) -> Part:
         """The part that *text* names, built with its argument if it has one."""
         name, colon, argument = text.partition(":")
         if name not in self._rows:
-            known = ", ".join(sorted(self._rows))
+            known = ", ".join(self._written.get(row, row) for row in sorted(self._rows))
             raise UnknownName(f"unknown {self.kind} {shown(text)}; known: {known}")
         try:
             return self._rows[name](argument) if colon else self._rows[name]()

@@ -66,12 +66,12 @@ class PairView:
     other: Side
     distance: int | None
     similarity: float | None
-    common: float | None
-    rare: float | None
+    figures: Sequence[tuple[str, float]]
+    """What else was measured: what it is called for people, and the value."""
     accepted: bool
-    rule: str
+    reason: str
     overlay: Overlay | None = None
-    """Of pictures: the other one laid upon the keeper, and what differs."""
+    """For images: the other one laid over the keeper, and what differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Report:
     """Everything that the page shows.
 
     *summary* may hold: documents, kept, removed, perhaps_forms, clusters, without_information, bad, measured,
-    accepted, rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); rules (rule ->
+    accepted, rejected (counts); similarity, radius, bits, recall, keep, scheme (settings); reasons (reason ->
     accepted, rejected); stopped, annotate_only and files (flags: the last says that every document is a
     file); title, date, folder (of the run), saved (bytes). What is missing is not shown.
     """
@@ -179,7 +179,7 @@ def render_report(report: Report) -> str:
         pictures=pictures,
         noun="picture" if pictures else "document",
         nouns="pictures" if pictures else "documents",
-        reasons=_reasons(report.summary.get("rules", {})),
+        reasons=_reasons(report.summary.get("reasons", {})),
         early=0 if threshold is None else sum(row[2] for row in report.similarities if row[1] <= threshold),
         inputs=_inputs(report.manifest),
         input_limit=INPUTS,
@@ -191,9 +191,9 @@ def render_report(report: Report) -> str:
     )
 
 
-def _reasons(rules: Mapping[str, tuple[int, int]]) -> tuple[list[tuple[str, int]], ...]:
+def _reasons(reasons: Mapping[str, tuple[int, int]]) -> tuple[list[tuple[str, int]], ...]:
     """Reasons for which pairs were accepted, and for which they were not, with their counts."""
-    both = [[(rule, counts[at]) for rule, counts in rules.items() if counts[at]] for at in (0, 1)]
+    both = [[(reason, counts[at]) for reason, counts in reasons.items() if counts[at]] for at in (0, 1)]
     return tuple(sorted(rows, key=lambda row: (-row[1], row[0])) for rows in both)
 
 
@@ -226,7 +226,7 @@ def _grouped(members: Sequence[PairView]) -> list[tuple[PairView, list[PairView]
     groups: dict[tuple[str, ...], list[PairView]] = {}
     for number, pair in enumerate(members[:LOOKED_AT]):
         own = (str(number),) if pair.other.picture or not pair.other.text else ()
-        groups.setdefault((pair.other.text, pair.rule, *own), []).append(pair)
+        groups.setdefault((pair.other.text, pair.reason, *own), []).append(pair)
     return [(first, others) for first, *others in groups.values()]
 
 
@@ -456,7 +456,7 @@ def _marked(text: object, limit: int = 0) -> Markup:
 
 
 def _spelt(text: object) -> str:
-    """*text* with what cannot be seen spelt out, where no markup can stand."""
+    """*text* with invisible characters spelt out, where no markup is possible."""
     return "".join(f"[{ord(letter):04X}]" if is_unseen(letter) else letter for letter in str(text)[:200])
 
 
@@ -489,7 +489,7 @@ def _compared(pair: PairView) -> Comparison:
 
 
 def common_start(left: str, right: str) -> int:
-    """How many characters two texts begin with alike.
+    """How many characters at their beginning two texts have in common.
 
     >>> common_start("near-duplicate", "near-miss"), common_start("", "a"), common_start("ab", "ab")
     (5, 0, 2)

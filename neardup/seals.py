@@ -1,9 +1,9 @@
-"""Seals: by which a user's neardup knows again what it wrote itself.
+"""Seals: how a user's neardup recognises what it wrote itself.
 
 A run and an undo log say which files go and which come back. A digest shows that one of them is
-damaged, but whoever writes a false one writes the digests as well. A seal is made with a key that only
-the user can read, drawn when it is first needed: who has not the key can neither make nor change what
-is sealed. The key leaves the machine never, and losing it costs no more than being asked.
+damaged, but a forger writes the digests as well. A seal is made with a key that only
+the user can read, created when it is first needed: without the key nobody can make or change what
+is sealed. The key never leaves the machine, and losing it only means having to name folders.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def state_folder() -> str:
 
 
 def own_key(*, make: bool = False) -> bytes | None:
-    """The key of the user; with *make* one is drawn if there is none. None where there can be none."""
+    """The key of the user; with *make*, one is drawn if there is none. None if there cannot be one."""
     path = os.path.join(state_folder(), KEY)
     with suppress(OSError):
         if make and not os.path.lexists(path):
@@ -37,7 +37,7 @@ def own_key(*, make: bool = False) -> bytes | None:
 
 
 def _read(path: str) -> bytes | None:
-    """The key, if nobody else could have written or read it."""
+    """The key, if nobody else can have written or read it."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
         status = os.fstat(file.fileno())
@@ -50,7 +50,7 @@ def _read(path: str) -> bytes | None:
 
 
 def _draw(path: str) -> None:
-    """A new key under a name that is free; of two processes that draw one, the first one's stays."""
+    """A new key under a name that is free; if two processes draw one, the first one's stays."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     drawn = os.path.join(folder, f".{secrets.token_hex(8)}.tmp")

@@ -1,9 +1,9 @@
-"""Search: what of a collection is near to one document, measured on what it really holds.
+"""Search: what in a collection is near one document, measured on what it really holds.
 
-A collection is files and folders, or an index of their fingerprints. Of a folder pictures are asked
-for in both directions: the picture in question may be a part of one that is there, or the other way
-round. An index holds whole pictures, so there only the asking side comes in parts. It proposes; what
-it names is then read and measured, or said to be not verified where it cannot be read.
+A collection is files and folders, or an index of their fingerprints. In a folder,
+images are compared in both directions: the image in question may be a part of one that is there, or the
+other way round. An index holds whole images, so only the query side adds its parts. The index proposes;
+what it names is then read and measured, or reported as not verified if it cannot be read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -19,8 +19,7 @@ import numpy as np
 
 from neardup import pictures
 from neardup.distances import similarity as estimate
-from neardup.errors import InvalidValue, SchemeMismatch, shown
-from neardup.explain import plain_similarity
+from neardup.errors import InvalidValue, Said, SchemeMismatch, Setting, shown
 from neardup.features.image import PARTS
 from neardup.fingerprints import Fingerprints
 from neardup.index import Index
@@ -28,10 +27,12 @@ from neardup.pairs import join
 from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
+from neardup.schemes.fitting import fit_batches
 from neardup.sources import Source, format_of, is_file_name, mostly_pictures, open_source
 from neardup.sources.files import File
 from neardup.sources.names import id_path
 from neardup.thumbs import THUMB, Thumbs, decode
+from neardup.verifiers import counts_features, judged_pairs, measuring_scheme, parse_measure
 
 RADIUS: Final = 100
 SIMILARITY: Final = 0.64
@@ -41,16 +42,18 @@ _MAGIC: Final = b"NDINDEX\n"
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document that is near to the one in question.
+    """A document that is near the one in question.
 
-    `similarity` is measured, or estimated from the distance where *verified* is False.
+    `similarity` is measured, or estimated from the distance if *verified* is False.
     """
 
     id: str
     distance: int
     similarity: float
-    rule: str
-    """What leads from one picture to the other; for a text how its similarity is known."""
+    accepted: bool
+    """Whether a run would take the two for duplicates; False if nothing was measured."""
+    reason: str
+    """For images, what leads from one to the other; for texts, why it is near or not."""
     verified: bool = True
 
 
@@ -60,12 +63,14 @@ def search(
     *,
     scheme: str | None = None,
     ignore_colour: bool = False,
+    rejected: bool = False,
     threads: int | None = None,
 ) -> list[Match]:
     """Search *data* (files, folders, indexes) for a file, a picture or a text, or for a text given itself.
 
-    *scheme* names that of the indexes, where it is none of our own. With *ignore_colour* a picture in
-    clearly other colours is found as well.
+    A text is near if `dedupe` would accept the two; with *rejected* the result also has those that are as
+    similar but not accepted. *scheme* names the scheme of the indexes, if it is not a built-in one. With
+    *ignore_colour* an image in clearly different colours is found as well.
     """
     indexes = [path for path in data if is_index(path)]
     others = [path for path in data if path not in indexes]
@@ -91,11 +96,11 @@ def search(
         found += search_text_index(question, Index.load(path), scheme, threads=threads)
     if others:
         found += search_texts(question, others, threads=threads)
-    return _sorted(found)
+    return _sorted([match for match in found if match.accepted or rejected or not match.verified])
 
 
 def _check_question(question: str, folders: Sequence[str]) -> None:
-    """Raise if *question* is meant as a file and is none that holds one picture or text."""
+    """Raise if *question* is meant as a file, but is not one that holds a single image or text."""
     if os.path.isdir(question):
         raise InvalidValue(f"{question!r} is a folder; name a picture or a text file in it")
     if not os.path.isfile(question):
@@ -105,8 +110,14 @@ def _check_question(question: str, folders: Sequence[str]) -> None:
     format = format_of(File(question))[0]
     if format not in (None, "text", "image"):
         raise InvalidValue(
-            f"{question!r} holds documents of its own ({format}), and search asks for one text or picture; "
-            f"to compare them all: neardup dedupe {shlex.quote(question)} --protect COLLECTION -o DIR"
+            Said(
+                f"{question!r} holds documents of its own ({format}), and search asks for one text or "
+                f"picture; to compare them all: neardup dedupe {shlex.quote(question)} ",
+                Setting("protect"),
+                " COLLECTION ",
+                Setting("out"),
+                " DIR",
+            )
         )
 
 
@@ -132,7 +143,7 @@ def search_pictures(
     ignore_colour: bool = False,
     threads: int | None = None,
 ) -> list[Match]:
-    """The pictures of *data* (files, folders) that show what the file *picture* shows, the nearest first."""
+    """The images of *data* (files, folders) that show what the file *picture* shows, the nearest first."""
     return _sorted(_compared(picture, _shelf(data), radius, ignore_colour, threads))
 
 
@@ -142,7 +153,7 @@ def _thumb(picture: bytes) -> Thumbs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shelf:
-    """Files of pictures: ids, SHA-256 of their bytes, thumbnails."""
+    """Image files: ids, SHA-256 of their bytes, thumbnails."""
 
     ids: list[str]
     digests: list[str]
@@ -163,7 +174,7 @@ def _shelf(data: Any) -> _Shelf:
 def _compared(
     picture: bytes, shelf: _Shelf, radius: int, ignore_colour: bool, threads: int | None
 ) -> list[Match]:
-    """Which pictures show what the one that is asked for shows: each laid upon it, in both directions."""
+    """Which images show what the one in question shows: each is laid over it, in both directions."""
     ids, there, asked = shelf.ids, shelf.thumbs, _thumb(picture)
     thumbs = np.concatenate([there, asked])
     me = len(there)
@@ -186,35 +197,62 @@ def _compared(
             number = int(min(left[row], right[row]))
             same = np.array_equal(there[number], asked[0])
             similarity = 1.0 if same else round(float(min(seen[row, 9], 1.0)), 4)
-            match = Match(ids[number], int(ways.distance[row]), similarity, pictures.REASONS[reason])
+            match = Match(ids[number], int(ways.distance[row]), similarity, True, pictures.REASONS[reason])
             known = found.get(number, match)
             best = max(known, match, key=lambda one: one.similarity)
             found[number] = replace(best, distance=min(known.distance, match.distance))
     digest = hashlib.sha256(picture).hexdigest()
     for number, other in enumerate(shelf.digests):
         if other == digest:
-            found[number] = Match(ids[number], 0, 1.0, pictures.IDENTICAL)
+            found[number] = Match(ids[number], 0, 1.0, True, pictures.IDENTICAL)
     return list(found.values())
 
 
 def search_texts(
     text: str, data: Any, *, similarity: float = SIMILARITY, threads: int | None = None
 ) -> list[Match]:
-    """The texts of *data* that are at least so similar, the nearest first."""
+    """The texts of *data* at least this similar, the nearest first, and which of them a run accepts."""
     ids: list[str] = []
     texts: list[str] = []
     for batch in open_source(data, unique=True):
         ids += batch.ids.to_pylist()
         texts += batch.texts.to_pylist()
-    plain = scheme_of("text")  # not fitted: one question has no say in what is common
+    plain = scheme_of("text")  # its fingerprints are not fitted: one query has no say in what is common
     prints, question = plain.fingerprints(texts, threads=threads), plain.fingerprints([text])
     near = join(prints, radius_for(similarity, 0.95, plain.bits), other=question, threads=threads)
-    rows = [_measured(ids[left], distance, plain, text, texts[left]) for left, _, distance in near]
-    return _sorted([row for row in rows if row.similarity >= similarity])
+    if not len(near):
+        return []
+    whole = measuring_scheme().fit([*texts, text], threads=threads)
+    found = {ids[left]: (distance, texts[left]) for left, _, distance in near}
+    return _judged(text, found, plain, whole, similarity, threads)
 
 
-def _measured(id: str, distance: int, scheme: Scheme, left: str, right: str) -> Match:
-    return Match(id, distance, round(plain_similarity(scheme, left, right), 4), "measured")
+def _judged(
+    question: str,
+    near: Mapping[str, tuple[int, str]],
+    scheme: Scheme,
+    whole: Scheme,
+    similarity: float,
+    threads: int | None,
+) -> list[Match]:
+    """What a run would say about the *question* and each text *near* it, by id with its distance.
+
+    *whole* knows how common features are. Texts that are near each other are neighbours of the pairs.
+    """
+    texts = [text for _, text in near.values()]
+    radius = radius_for(similarity, 0.95, scheme.bits)
+    among = join(scheme.fingerprints(texts, threads=threads), radius, threads=threads)
+    pairs = [(question, text) for text in texts]
+    pairs += [(texts[left], texts[right]) for left, right, _ in among]
+    verdicts = judged_pairs(pairs, parse_measure("default", similarity), whole.frequencies, threads=threads)
+    rows = zip(near.items(), verdicts, strict=False)
+    return _sorted(
+        [
+            Match(id, distance, round(found.similarity, 4), found.accepted, found.reason)
+            for (id, (distance, _)), found in rows
+            if found.similarity >= similarity
+        ]
+    )
 
 
 # --- indexes ---------------------------------------------------------------------------------------------
@@ -236,9 +274,9 @@ def index_radius(scheme: Scheme) -> int:
 
 
 def fill(index: Index, data: Any, scheme: Scheme, *, threads: int | None = None) -> Source:
-    """Fingerprint the documents of *data* into *index*, in place of what it held of the same ids.
+    """Fingerprint the documents of *data* into *index*, in place of what it held for the same ids.
 
-    Of a picture the whole is held and, where it has flat borders, what is within them.
+    For an image the whole is held and, if it has flat borders, also what is inside them.
     """
     shown = scheme.features == "picture"
     source = open_source(data, format="image" if shown else None, unique=True)
@@ -271,8 +309,11 @@ def _scheme(index: Index, name: str | None, *known: str) -> Scheme:
         if index.digest == found.digest:
             return found
     raise SchemeMismatch(
-        f"the index was built with scheme {index.digest or '(not named)'}, none of {', '.join(known)}; "
-        "name it with --scheme"
+        Said(
+            f"the index was built with scheme {index.digest or '(not named)'}, none of {', '.join(known)}; "
+            "name it with ",
+            Setting("scheme"),
+        )
     )
 
 
@@ -284,7 +325,7 @@ def search_picture_index(
     ignore_colour: bool = False,
     threads: int | None = None,
 ) -> list[Match]:
-    """The pictures of *index* that show what the file *picture* shows, the nearest first."""
+    """The images of *index* that show what the file *picture* shows, the nearest first."""
     own = _scheme(index, scheme, "image", "phash:256", "phash:64", "dhash:256", "dhash:64", "ahash:64")
     if own.features != "picture":
         raise SchemeMismatch(f"the index holds fingerprints of scheme {own.name!r}, not of pictures")
@@ -304,7 +345,12 @@ def search_picture_index(
         _compared(picture, shelf, RADIUS, ignore_colour, threads)
         + [
             Match(
-                id, distance, round(estimate(distance, own.bits), 4), f"{NOT_VERIFIED}: {views[row]}", False
+                id,
+                distance,
+                round(estimate(distance, own.bits), 4),
+                accepted=False,
+                reason=f"{NOT_VERIFIED}: {views[row]}",
+                verified=False,
             )
             for id, (distance, row) in near.items()
             if id not in shelf.ids
@@ -315,19 +361,30 @@ def search_picture_index(
 def search_text_index(
     text: str, index: Index, scheme: str | None = None, *, threads: int | None = None
 ) -> list[Match]:
-    """The texts of *index* that are near to *text*, the nearest first."""
+    """The texts of *index* that are near *text*, the nearest first."""
     own = _scheme(index, scheme, "text")
     if own.features == "picture":
         raise SchemeMismatch(f"the index holds pictures (scheme {own.name!r}); search it with a picture")
-    found = []
-    near = [(str(id), distance) for _, id, distance in index.search(own.fingerprints([text]))]
-    paths = [path for id, _ in near if os.path.isfile(path := id_path(id))]
+    near = {str(id): distance for _, id, distance in index.search(own.fingerprints([text]))}
+    paths = [path for id in near if os.path.isfile(path := id_path(id))]
     texts: dict[str, str] = {}
     for batch in open_source(paths, unique=True) if paths else ():
         texts.update(zip(batch.ids.to_pylist(), batch.texts.to_pylist(), strict=True))
-    for id, distance in near:
-        if id not in texts:
-            found.append(Match(id, distance, round(estimate(distance, own.bits), 4), NOT_VERIFIED, False))
-        elif (match := _measured(id, distance, own, text, texts[id])).similarity >= SIMILARITY:
-            found.append(match)
-    return _sorted(found)
+    there = {id: (distance, texts[id]) for id, distance in near.items() if id in texts}
+    unread = [
+        Match(id, distance, round(estimate(distance, own.bits), 4), False, NOT_VERIFIED, verified=False)
+        for id, distance in near.items()
+        if id not in texts
+    ]
+    if not there:
+        return _sorted(unread)
+    whole = _counted(own, text, [text for _, text in there.values()])
+    return _sorted(unread + _judged(text, there, own, whole, SIMILARITY, threads))
+
+
+def _counted(scheme: Scheme, question: str, texts: Sequence[str]) -> Scheme:
+    """How common features are: as the *scheme* of an index counted them, or else in what was found."""
+    measuring = measuring_scheme()
+    if scheme.frequencies is None or not counts_features(scheme):
+        return measuring.fit([question, *texts])
+    return fit_batches(measuring, [[question]], parts=[replace(measuring, frequencies=scheme.frequencies)])

@@ -1,4 +1,4 @@
-"""The first pass over a collection: what is known of every document without its text."""
+"""The first pass over a collection: what is known about every document without its text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from neardup.errors import ChangedInput, InvalidValue, LimitReached
 from neardup.features.image import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme
 from neardup.sources import path_id
-from neardup.types import Batch, label
+from neardup.types import PROTECTED, Batch, label
 
 # Documents are numbered in 32 bits with a sign.
 MOST: Final = 2**31 - 1
@@ -27,19 +27,19 @@ MOST: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Documents:
-    """The bookkeeping of a run: one row a document, in the order of the input, and no text."""
+    """The bookkeeping of a run: one row per document, in the order of the input, without the texts."""
 
     ids: pa.LargeStringArray
     lengths: npt.NDArray[np.uint32]
     """Characters of the text."""
     content: npt.NDArray[np.uint64]
-    """128 bits that identify the normalised text within this run; 0 where there is no information in it."""
+    """128 bits that identify the normalised text within this run; 0 if it has no information."""
     spelling: npt.NDArray[np.uint32]
-    """32 bits that tell texts apart whose normalised form is the same, and a text from another one that is
+    """32 bits that tell apart texts whose normalised form is the same, and a text from another one that is
     read in its place."""
     files: list[str]
     runs: list[tuple[int, int]]
-    """Which of the files (or folders of files that are a document each) they stand in, up to which row."""
+    """Which of the files (or folders of files that are a document each) they are in, up to which row."""
     fields: pa.Table
 
     def __len__(self) -> int:
@@ -50,13 +50,18 @@ class Documents:
         values: list[Any] = self.fields.column(name).to_pylist()
         return values
 
+    def names(self, rows: npt.NDArray[Any]) -> list[str]:
+        """The ids of some documents."""
+        found: list[str] = self.ids.take(pa.array(rows)).to_pylist()
+        return found
+
     def file(self) -> npt.NDArray[np.int32]:
-        """Which of the files each stands in."""
+        """Which of the files each is in."""
         files, ends = np.array(self.runs, np.int64).reshape(-1, 2).T
         return np.repeat(files.astype(np.int32), np.diff(ends, prepend=0))
 
     def without(self, *columns: str) -> Documents:
-        """The same, without *columns*, which nobody needs any more."""
+        """The same, without *columns*, which are no longer needed."""
         changes: dict[str, Any] = {column: getattr(self, column)[:0].copy() for column in columns}
         return replace(self, **changes)
 
@@ -114,7 +119,7 @@ class _Column:
         self._count = end
 
     def whole(self) -> npt.NDArray[Any]:
-        """All values. As long as somebody holds them, they are copied before more are added."""
+        """All values. As long as the caller holds them, they are copied before more are added."""
         if len(self._data) != self._count:
             self._resize(self._count)
         found: npt.NDArray[Any] = self._data.view()
@@ -123,7 +128,7 @@ class _Column:
     def _resize(self, count: int) -> None:
         try:
             self._data.resize((count, *self._data.shape[1:]))
-        except ValueError:  # somebody holds it
+        except ValueError:  # the caller holds it
             data = np.zeros((count, *self._data.shape[1:]), self._data.dtype)
             data[: self._count] = self._data[: self._count]
             self._data = data
@@ -155,7 +160,7 @@ class _Names:
 
 
 class Surveyor:
-    """Collects `Documents` batch by batch, and counts document frequencies where they are wanted."""
+    """Collects `Documents` batch by batch, and counts document frequencies if they are wanted."""
 
     def __init__(
         self,
@@ -167,8 +172,8 @@ class Surveyor:
         *,
         key: bytes,
     ) -> None:
-        """*key* is the secret of the run, which identifies texts: who does not know it cannot craft two
-        texts that are taken for one."""
+        """*key* is the secret of the run, which identifies texts: without knowing it, nobody can craft
+        two texts that are taken for one."""
         self.frequencies = frequencies
         self._scheme, self._threads, self._key = scheme, threads, key
         self._files: dict[str, int] = {}
@@ -192,7 +197,7 @@ class Surveyor:
         return _native.survey(self._scheme.recipe, texts, self.frequencies, self._key, self._threads)
 
     def add(self, batch: Batch, found: tuple[Any, ...]) -> None:
-        """Take in the documents of the next batch, and what was *found* in them."""
+        """Add the documents of the next batch, and what was *found* in them."""
         content, informative, lengths, spelling = found
         content[~informative] = 0
         for name, parts in self._fields.items():  # text files have none
@@ -277,21 +282,34 @@ class Again:
         return numbers
 
     def check_end(self, count: int) -> None:
-        """Raise if *count*, what a whole reading gave, is not all."""
+        """Raise if *count*, the number of documents of a whole reading, is not all of them."""
         if count != len(self.ids):
             raise changed("the input", f"it gives {count:,} documents, and first gave {len(self.ids):,}")
 
 
+def check_apart(documents: Documents, first: int) -> None:
+    """Raise if one of the *first* documents has the id, prefix included, of a protected one after them."""
+    if first == len(documents):
+        return
+    shared = pc.is_in(documents.ids[first:], value_set=documents.ids[:first])
+    if pc.any(shared).as_py():
+        id = documents.ids[first:].filter(shared)[0].as_py()
+        raise InvalidValue(
+            f"id {id!r} of the input is the name of the protected document {id.removeprefix(PROTECTED)!r}; "
+            f"give it one that does not begin with {PROTECTED!r}"
+        )
+
+
 def changed(name: str, how: str) -> ChangedInput:
-    """The error of an input that is not what it was when it was first read."""
+    """The error for an input that differs from what was first read."""
     return ChangedInput(f"{name} changed while it was read: {how}; run again when nothing writes to it")
 
 
 def _origin(batch: Batch) -> str:
-    """The file, or the folder, that the documents are said to come from.
+    """The file, or the folder, that counts as the source of the documents.
 
-    A document that is a whole file and was named by the user is of its folder, as if that had been walked:
-    a file by itself would lose all it has.
+    A document that is a whole file and was named by the user belongs to its folder, as if that had been
+    walked: a file by itself would lose everything it has.
     """
     if batch.format in ("text", "image") and batch.ids[0].as_py() == path_id(batch.file):
         return os.path.dirname(batch.file) or "."
@@ -299,7 +317,7 @@ def _origin(batch: Batch) -> str:
 
 
 def _look(batch: Batch, key: bytes) -> tuple[Any, Any, Any, Any]:
-    """Contents (of the files), whether there is something to see; pictures have no lengths."""
+    """Contents (of the files), whether there is something to see; images have no lengths."""
     digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
     content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
     _, informative = fingerprints_of(batch.pictures, [WHOLE])  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 Thumbs = npt.NDArray[np.uint8]
 Box = tuple[float, float, float, float]  # left, top, right, bottom, of the unit square
+Lines = tuple[int, int, int, int]  # the same in lines of a thumbnail
 
 WHOLE: Final = (0.0, 0.0, 1.0, 1.0)
 SIDE: Final = 128
@@ -82,15 +84,15 @@ class Picture:
 
 
 def inner_pixels(width: int, height: int, box: Box) -> int:
-    """How many pixels a picture has without its borders: without what is plain on two opposite sides.
+    """How many pixels a picture surely has without its borders: without what is plain on two opposite sides.
 
     >>> inner_pixels(200, 100, (0.25, 0.0, 0.75, 0.9))
-    10000
+    9688
     """
     left, top, right, bottom = box
-    across = right - left if left > 0 and right < 1 else 1.0
-    down = bottom - top if top > 0 and bottom < 1 else 1.0
-    return round(width * across) * round(height * down)
+    across = right - left - 2 / SIDE if left > 0 and right < 1 else 1.0
+    down = bottom - top - 2 / SIDE if top > 0 and bottom < 1 else 1.0
+    return round(width * across * height * down)
 
 
 def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Picture:
@@ -258,6 +260,12 @@ DRIFT: Final = 4
 # Lines next to a border that show some of it as well, and the least lines of a picture inside of it.
 BLURRED: Final = 2
 LEAST: Final = SIDE // 5
+# The lines before the inside, as it was found, in which its exact begin is looked for.
+NEAR: Final = 6
+# Of the lines that are looked at there, so many are the first, and the last.
+END: Final = SIDE // 4
+# A pixel of which more than this part lies in a border belongs to that.
+BLENDED: Final = 0.3
 # The most lines of a border that have writing on them.
 WRITTEN: Final = SIDE // 5
 # The most of the lines inside a border that has its colour: on one side, and on two opposite ones. What has
@@ -267,7 +275,7 @@ GROUND: Final = (0.25, 0.5)
 BAR: Final = SIDE // 16
 
 
-def border(grey: Thumbs, within: bool = False) -> tuple[int, int, int, int] | None:
+def border(grey: Thumbs, within: bool = False) -> Lines | None:
     """Where the inside of a thumbnail begins and ends (left, top, right, bottom); None without a border.
 
     A border is plain, and what is inside of it begins along a straight line: the ground around a thing is no
@@ -288,7 +296,7 @@ def border(grey: Thumbs, within: bool = False) -> tuple[int, int, int, int] | No
     edges = [int(np.argmin(lines)) for lines in plain]
     for side, lines in enumerate(sides):
         # A sky that grows brighter from line to line is none. The last line may show some of the inside.
-        last = lines[max(0, edges[side] - (2 if edges[side] > 2 * BLURRED else 1))]
+        last = lines[max(0, edges[side] - (2 if edges[side] > BLURRED else 1))]
         edges[side] *= abs(float(np.median(last)) - grounds[side]) <= DRIFT
     for side, lines in enumerate(sides):
         # Writing on a frame of which the other sides are plain, as below an instant photo.
@@ -306,6 +314,11 @@ def border(grey: Thumbs, within: bool = False) -> tuple[int, int, int, int] | No
         edges = kept
         if settled:
             break
+    for side in range(4):
+        # Where the inside has the colour of its frame on one side, that is as wide as the opposite one.
+        width, alike = edges[(side + 2) % 4], abs(grounds[(side + 2) % 4] - grounds[side]) <= PLAIN
+        if not edges[side] and width and alike and plain[side][:width].all():
+            edges[side] = width
     alone = [side for side, edge in enumerate(edges) if edge]
     if len(alone) == 1 and not _bar(sides[alone[0]], edges[alone[0]], grounds[alone[0]]):
         return None
@@ -360,16 +373,53 @@ def _inside(image: Image.Image) -> tuple[Thumbs, Thumbs, Box]:
         edges = border(grey, within=frame > 0)
         if edges is None:
             break
-        (left, top, right, bottom), across, down = box, box[2] - box[0], box[3] - box[1]
-        cut = [edge / SIDE for edge in edges]
-        box = (
-            left + cut[0] * across,
-            top + cut[1] * down,
-            right - (1 - cut[2]) * across,
-            bottom - (1 - cut[3]) * down,
-        )
+        box = _exact(small, box, edges)
         grey = small(box, SIDE)[0]
     return grey, small(box, PATCHES)[1], box
+
+
+def _exact(small: Shrinking, box: Box, edges: Lines) -> Box:
+    """The part of *box* inside a border, to a fraction of a line.
+
+    A verdict must not hang on the frame: two pictures in one frame are cut as they would be without it.
+    """
+    across, down = box[2] - box[0], box[3] - box[1]
+
+    def part(left: float, top: float, right: float, bottom: float) -> Box:
+        return box[0] + left * across, box[1] + top * down, box[0] + right * across, box[1] + bottom * down
+
+    found = [edge / SIDE for edge in edges]
+    left, top, right, bottom = found
+    places: list[float | None] = []
+    for side in range(4):
+        edge = edges[side] if side < 2 else SIDE - edges[side]
+        begin, end = max(0, edge - NEAR) / SIDE, edge / SIDE
+        around = (
+            (begin, top, end, bottom),
+            (left, begin, right, end),
+            (1 - end, top, 1 - begin, bottom),
+            (left, 1 - end, right, 1 - begin),
+        )
+        pixels = small(part(*around[side]), SIDE)[0].astype(np.int16) if edge else None
+        share = None if pixels is None else _step((pixels.T, pixels, pixels.T[::-1], pixels[::-1])[side])
+        places.append(None if share is None else begin + share * (end - begin))
+    for side, place in enumerate(places):
+        opposite = (side + 2) % 4
+        if place is None and edges[side] == SIDE - edges[opposite]:
+            place = places[opposite]  # there is no step where the inside has the colour of the frame
+        if place is not None:
+            found[side] = place if side < 2 else 1 - place
+    return part(*found)
+
+
+def _step(lines: npt.NDArray[np.int16]) -> float | None:
+    """Where lines are no longer like the first ones, as a share of them; None if the last ones are, too."""
+    ground = float(np.median(lines[:END]))
+    if _alike(lines[-END:], ground).mean() >= GROUND[1]:
+        return None
+    apart = np.abs(lines - ground).mean(axis=1)
+    # Half way to what the last ones are.
+    return float(np.argmax(2 * apart >= apart[:END].mean() + apart[-END:].mean())) / len(lines)
 
 
 Shrinking = Callable[[Box, int], tuple[Thumbs, Thumbs]]
@@ -382,6 +432,15 @@ def _shrinking(image: Image.Image) -> Shrinking:
     def part(of: Image.Image, box: Box, side: int) -> Image.Image:
         (width, height), (left, top, right, bottom) = of.size, box
         place = (left * width, top * height, right * width, bottom * height)
+        whole = (
+            ceil(place[0] - BLENDED),
+            ceil(place[1] - BLENDED),
+            int(place[2] + BLENDED),
+            int(place[3] + BLENDED),
+        )
+        if box != WHOLE and whole[2] - whole[0] > 1 and whole[3] - whole[1] > 1:
+            # Cut out: the filter would blend the pixels at the rim with those beyond it.
+            of, place = of.crop(whole), (0, 0, whole[2] - whole[0], whole[3] - whole[1])
         return of.resize((side, side), Image.Resampling.BILINEAR, place, reducing_gap=3.0)
 
     def shrunk(grey: Image.Image, colours: Image.Image | None) -> Shrinking:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NewType
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+
+# A run numbers five things. Numbers of one kind are not numbers of another.
+RowNumbers = NewType("RowNumbers", "npt.NDArray[Any]")
+"""Documents, by their row: those of the input in their order, then the protected ones."""
+TextNumbers = NewType("TextNumbers", "npt.NDArray[Any]")
+"""Texts: equal documents have one. They are numbered in the keep order."""
+PrintPlaces = NewType("PrintPlaces", "npt.NDArray[Any]")
+"""Fingerprints, by their place: those of the texts in their order, then those of the other documents."""
+Ranks = NewType("Ranks", "npt.NDArray[Any]")
+"""Texts, by their place in an order that may look at verdicts: the first one is the first to stay."""
+PairNumbers = NewType("PairNumbers", "npt.NDArray[Any]")
+"""Candidate pairs, by their place among the candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +35,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Documents that stand next to each other in one input, as Arrow arrays of equal length.
+    """Documents that are next to each other in one input, as Arrow arrays of equal length.
 
-    `file` is the file, or the folder that was walked for one document a file, as the user named it.
-    `raw` is there only when it was asked for: the records' bytes as a list or an Arrow
-    array (line formats, with their line ends), or a record batch with every column (tables); None for
-    one document a file.
+    `file` is the file, or the folder that was walked if each file is a document, as the user named it.
+    `raw` is there only on request: the records' bytes as a list or an Arrow
+    array (line formats, with their line ends), or a record batch with every column (tables); None if
+    each file is a document.
     """
 
     ids: pa.LargeStringArray
@@ -39,24 +51,24 @@ class Batch:
     raw: Any = None
     format: str = "memory"  # a name of `sources.FORMATS`, or this
     records: Callable[[list[int]], Iterable[tuple[int, bytes]]] | None = None
-    """Of line formats, while they are read: the offsets and bytes of the records of some rows."""
+    """For line formats, while they are read: the offsets and bytes of the records of some rows."""
     pictures: npt.NDArray[np.uint8] | None = None  # thumbnails; `texts` are then the SHA-256 of the files
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __iter__(self) -> Any:
-        """Each document by itself."""
+        """The documents one by one."""
         rows = self.fields.to_pylist() if self.fields is not None else [{}] * len(self)
         return map(Document, self.ids.to_pylist(), self.texts.to_pylist(), rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A record that cannot be used: where it stands, why, and its bytes.
+    """A record that cannot be used: where it is, why, and its bytes.
 
     `line` counts from 1; None means the whole file. `offset` is in bytes of the decompressed file,
-    None where records have none (rows of a table). `raw` holds the record's bytes, or the first of
+    None if records have none (rows of a table). `raw` holds the record's bytes, or the first of
     them where `length` is more.
     """
 
@@ -69,7 +81,7 @@ class Bad:
 
 
 PROTECTED: Final = "protected:"
-"""Stands before the ids of protected documents: the same id in the input means another document."""
+"""The prefix of the ids of protected documents: the same id in the input is another document."""
 
 
 def label(value: Any) -> str | None:

@@ -1,8 +1,8 @@
 """The undo log: what `actions` is about to do, on the disk before it is done (docs/formats/run.md).
 
-A log says where files come back to, so each line is sealed together with all before it (`seals`), and
-whatever is read is looked at as if a stranger had written it: the type of each cell, and that its paths
-belong together. To bytes that are no log, or not whole, `parse_log` says so before anything is done.
+A log says where files are restored to, so each line is sealed together with all before it (`seals`), and
+whatever is read is checked as if a stranger had written it: the type of each cell, and that its paths
+belong together. For bytes that are not a log, or not whole, `parse_log` raises before anything is done.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn
 import orjson
 
 from neardup import __version__
-from neardup.errors import DamagedFile, InvalidValue, LimitReached, shown
+from neardup.errors import DamagedFile, InvalidValue, LimitReached, Said, Setting, shown
 from neardup.files import sync_folder
 from neardup.places import is_below
 from neardup.seals import holds, own_key, seal
@@ -44,7 +44,9 @@ class Writer:
         try:
             handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
         except FileExistsError:
-            raise InvalidValue(f"log {self._path!r} exists; choose another name with --log") from None
+            raise InvalidValue(
+                Said(f"log {self._path!r} exists; choose another name with ", Setting("log"))
+            ) from None
         except OSError as error:
             raise LimitReached(f"cannot write the log {self._path!r}: {error.strerror}") from None
         self._file = os.fdopen(handle, "wb")
@@ -74,7 +76,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a log says of a file whose removal began and was not taken back at once. Paths are absolute."""
+    """A file whose removal began, and was not undone at once, according to a log. Paths are absolute."""
 
     action: str
     number: int
@@ -89,7 +91,7 @@ class Entry:
     mode: int
     owner: tuple[int, int]
     root: str | None
-    """The folder from which no link is followed; a log of format 1 does not tell."""
+    """The folder from which no link is followed; a log of format 1 does not say."""
     trash: str | None
 
     @property
@@ -100,7 +102,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """An undo log: what may be brought back, and its lines with the seal of each."""
+    """An undo log: what may be restored, and its lines with the seal of each."""
 
     action: str
     entries: tuple[Entry, ...]
@@ -117,9 +119,9 @@ class Log:
 
 
 def parse_log(data: bytes) -> Log:
-    """What the bytes of an undo log say. InvalidValue if it is none, DamagedFile if a line is not as written.
+    """The undo log in some bytes. InvalidValue if it is not one, DamagedFile if a line is not as written.
 
-    The last line may be cut, as a power cut leaves it: what it says had not begun.
+    The last line may be incomplete, as a power cut leaves it: what it says had not begun.
     """
     *lines, last = data.split(b"\n")
     rows = [_row(line, number) for number, line in enumerate(lines, 1)]
@@ -128,7 +130,7 @@ def parse_log(data: bytes) -> Log:
     head = rows[0] if rows else {}
     version, action = head.get("log"), head.get("action")
     if type(version) is not int or version not in (1, FORMAT) or action not in ACTIONS:
-        raise InvalidValue("it is no undo log of this neardup")
+        raise InvalidValue("it is not an undo log of this neardup")
     assert isinstance(action, str)
     first, trash = _Cells(head, 1), None
     first.check("log", "neardup", "action", *(() if version == 1 else ("trash", "seal")))
@@ -161,9 +163,9 @@ def _row(line: bytes, number: int) -> dict[str, Any]:
     try:
         found = orjson.loads(line)
     except orjson.JSONDecodeError:
-        raise DamagedFile(f"line {number} is no JSON") from None
+        raise DamagedFile(f"line {number} is not JSON") from None
     if not isinstance(found, dict):
-        raise DamagedFile(f"line {number} is no object")
+        raise DamagedFile(f"line {number} is not an object")
     return found
 
 
@@ -198,7 +200,7 @@ class _Cells:
     def digest(self, name: str) -> str:
         value: str = self._typed(name, str)
         if not _SHA256.fullmatch(value):
-            self.fail(f"{name!r} is no SHA-256")
+            self.fail(f"{name!r} is not a SHA-256")
         return value
 
     def path(self, name: str) -> str:
@@ -265,5 +267,5 @@ class _Cells:
 
 
 def inside(path: str) -> str:
-    """A whole path as it stands below the trash."""
+    """A whole path as it is below the trash."""
     return os.path.splitdrive(path)[1].lstrip("/\\")

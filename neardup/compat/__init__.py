@@ -1,1 +1,1 @@
-"""The originals under their own names: change the import line and go on. docs/compat has a page for each."""
+"""The originals under their own names: change the import line. docs/compat has a page for each."""

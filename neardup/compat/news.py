@@ -68,7 +68,7 @@ def compute_simhash(text: str) -> str:
 
 
 def compute_simhash_unicode(text: str) -> str | None:
-    """The same by the words of all scripts; None where a text has none: it is equal to no other.
+    """The same by the words of all scripts; None if a text has none: it equals no other.
 
     >>> compute_simhash("你好 世界"), compute_simhash_unicode("你好 世界"), compute_simhash_unicode("…")
     ('0000000000000000', 'afacc14c865dc129', None)

@@ -1,6 +1,7 @@
 """SimHash of documents and pictures after Qyokizzzz/simhash: documents by their words, pictures by colours.
 
-Bits are the original's, but for `Scheduler.handle_doc`: the original hashes a word's place in a set, so that
+The bits are the original's, except in
+`Scheduler.handle_doc`: the original hashes a word's place in a set, so that
 every run of Python gives another fingerprint. Here the word itself is hashed.
 """
 
@@ -131,7 +132,7 @@ class Simhash:
 
 @runtime_checkable
 class CharacteristicIdxListExtractor(Protocol):
-    """What chooses the positions that stand for a document."""
+    """What chooses the positions that represent a document."""
 
     @abstractmethod
     def get_characteristic_idx_list(
@@ -199,8 +200,8 @@ def _words(text: str) -> list[str]:
 class CorpusReader:
     """Text files as documents: a sentence for each line, a list of words for each sentence.
 
-    *segment* cuts a line into words; without it white space and punctuation do, and rjieba where there
-    is Chinese. What stands in brackets is left out, as are stop words.
+    *segment* cuts a line into words; without it white space and punctuation do, and rjieba if there
+    is Chinese. Text in brackets is left out, as are stop words.
     """
 
     def __init__(self, segment: Callable[[str], Iterable[str]] | None = None) -> None:
@@ -244,7 +245,7 @@ def read_img(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
 
 def read_img_from_dir(dirname: str | os.PathLike[str]) -> tuple[list[str], list[npt.NDArray[np.uint8]]]:
-    """The paths and the pictures of a folder, in order of their names; what is no picture is left out."""
+    """The paths and the images of a folder, in order of their names; what is not an image is left out."""
     paths, pictures = [], []
     for path in sorted(Path(check_path(dirname)).iterdir()):
         with suppress(BadPicture, IsADirectoryError):

@@ -1,7 +1,7 @@
 """The PyPI package `simhash` 2.1.2: `from neardup.compat.simhash import Simhash, SimhashIndex`.
 
 Values are the original's, bit for bit; `version=` gives those of its 1.x versions. What it gets wrong is
-mended: a weight above 255 works with any NumPy, and a hash that is too short is an error.
+fixed: a weight above 255 works with any NumPy, and a hash that is too short is an error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSIONS: Final = (  # the first version of each scheme
 
 BIG_BUCKET: Final = 200
 MAX_BITS: Final = 1 << 24  # of an index; each block has a mask, which costs as much as a fingerprint
-MAX_RADIUS: Final = (1 << 16) - 1  # of an index; it has a block more, each looked at by every call
+MAX_RADIUS: Final = (1 << 16) - 1  # of an index; it has one block more, and every call looks at each
 
 HashFunction = Callable[[bytes], "bytes | int"]
 
@@ -162,7 +162,7 @@ class Simhash(SimhashValue):
             self.build_by_features(Counter(self._tokenize(content)))
 
     def _tokenize(self, content: str) -> list[str]:
-        """The features of a text; a class of one's own may have others."""
+        """The features of a text; a subclass may have others."""
         return self._slide("".join(re.findall(self.reg, content.lower())))
 
     def _slide(self, content: str, width: int | None = None) -> list[str]:
@@ -215,7 +215,7 @@ class Simhash(SimhashValue):
         try:
             value, f, options, own = state
             if not isinstance(value, numbers.Integral):
-                raise ValueError("its value is no integer")
+                raise ValueError("its value is not an integer")
             self.value, self.f = value, whole("f", f, 0)  # type: ignore[assignment]
             self._options = _Options(*options)
             if own:
@@ -296,7 +296,7 @@ class SimhashIndex(StreamIndex):
 
     @property
     def bucket(self) -> defaultdict[str, set[str]]:
-        """What shares each block, made when asked for; a block that was only asked for is empty."""
+        """What shares each block, made on access; a block that was only queried is empty."""
         seen = {f"{key:x}:{at:x}": set[str]() for at, keys in self._blocks() for key in keys}
         buckets = defaultdict(set, seen)
         names, words = self._entries()
@@ -306,7 +306,7 @@ class SimhashIndex(StreamIndex):
         return buckets
 
     def bucket_size(self) -> int:
-        """How many different blocks there are or were, in entries and in questions."""
+        """How many different blocks there are or were, in entries and in queries."""
         return sum(len(keys) for _, keys in self._blocks())
 
     def _blocks(self) -> Iterator[tuple[int, list[int]]]:
@@ -333,14 +333,14 @@ class SimhashIndex(StreamIndex):
         try:
             own, (names, words), asked = state
             if not all(isinstance(part, np.ndarray) and part.dtype == np.uint64 for part in (words, asked)):
-                raise ValueError("its fingerprints are no array of uint64")
+                raise ValueError("its fingerprints are not an array of uint64")
             self.__dict__.update(own)
             self._begin()
             wide = (self.f + 63) // 64
             if words.size != len(names) * wide or asked.size % wide:
-                raise ValueError(f"its fingerprints have not {self.f} bits each")
+                raise ValueError(f"its fingerprints do not have {self.f} bits each")
             if not all(isinstance(name, str) for name in names):
-                raise ValueError("an id is no str")
+                raise ValueError("an id is not a str")
         except (ValueError, TypeError, AttributeError) as error:
             raise DamagedFile(f"this is not the state of a SimhashIndex: {error}") from None
         for value in self._values(asked):  # while there is nothing to delete

@@ -102,9 +102,7 @@ FEATURES: Registry[Part] = Registry(
             "each kind with a hash of its own",
         ),
         # For compatibility, cut in Python.
-        "tokens": lambda: Part(
-            "tokens", "what stands between white space, as the HTM encoder splits", tokens
-        ),
+        "tokens": lambda: Part("tokens", "what is between white space, as the HTM encoder splits", tokens),
         "pbtk-chars": _shingles("pbtk-chars", "runs of N characters as pbtk cuts them", char_shingles),
         "pbtk-words": _shingles("pbtk-words", "runs of N words as pbtk cuts them", word_shingles),
         "vector": lambda: Part("vector", "the numbers of a vector, such as an embedding"),

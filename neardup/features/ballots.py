@@ -20,7 +20,7 @@ Bits = npt.NDArray[np.bool_]
 Pairs = list[tuple[str, Any]]
 
 SMALL: Final = 50  # up to here simhash 2.x repeats a hash instead of multiplying
-BATCH: Final = 200  # so many repeated hashes it adds at a time
+BATCH: Final = 200  # it adds this many repeated hashes at a time
 
 
 @dataclass(frozen=True, slots=True)

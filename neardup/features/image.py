@@ -26,7 +26,7 @@ Matrix = npt.NDArray[np.float64]
 
 BITS: Final = 256
 # How a picture is made small before its bits are taken; raised when another way gives other bits.
-SMALL: Final = 2
+SMALL: Final = 3
 # Least deviation of the grey levels, in quarters: of a picture, and of a part that is asked for.
 FLAT: Final = 6
 DULL: Final = 20

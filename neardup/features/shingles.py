@@ -39,7 +39,7 @@ def clean_name(characters: str) -> str:
 
 
 def decoded(text: str | bytes) -> str:
-    """Text as Go reads it: every byte that is no UTF-8 becomes one U+FFFD.
+    """Text as Go reads it: every byte that is not UTF-8 becomes one U+FFFD.
 
     >>> decoded(b"a\\xe2\\x82(")
     'a\\ufffd\\ufffd('
@@ -110,7 +110,7 @@ _ASCII_SPACE: Final = " \t\n\v\f\r"
 
 
 def tokens(text: str) -> list[str]:
-    """What stands between runs of ASCII white space; white space in front gives an empty first token.
+    """What is between runs of ASCII white space; white space in front gives an empty first token.
 
     >>> tokens(" a  b "), tokens("   "), tokens("")
     (['', 'a', 'b'], [''], [])

@@ -21,7 +21,7 @@ class Hash:
     name: str
     summary: str
     bits: int | None = None
-    """Bits of a digest; None where it has as many as are asked for."""
+    """Bits of a digest; None if it has as many as requested."""
     keyed: bool = False
     """Whether it needs a secret."""
 

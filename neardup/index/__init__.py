@@ -1,4 +1,4 @@
-"""The index: fingerprints that come and go, and what is within a radius of a query.
+"""The index: fingerprints that are added and removed, and what is within a radius of a query.
 
 An id may be given to several fingerprints; `remove` takes all of them. Ids are all integers
 (64 bits, signed) or all str. Fingerprints without information are never stored or found.
@@ -51,7 +51,7 @@ class Matches:
 
 
 class _Origin(NamedTuple):
-    """The file that an index was loaded from: by the name that was given, and behind all links."""
+    """The file that an index was loaded from: by the given name, and with all links resolved."""
 
     path: str
     real: str
@@ -68,8 +68,8 @@ class _Origin(NamedTuple):
 class Index:
     """Fingerprints by id, searched exactly.
 
-    Many threads may search beside one that adds or removes; each search sees one state. An index can be
-    pickled and copied: it travels as the bytes of its file, and is checked as a file is.
+    Many threads may search while one adds or removes; each search sees one state. An index can be
+    pickled and copied: it travels as the bytes of its file, and is checked like a file.
 
     >>> index = Index(bits=64, radius=3)
     >>> index.add(["a", "b"], np.array([0b1010, 0b1111], dtype=np.uint64))
@@ -106,7 +106,7 @@ class Index:
 
     @property
     def segments(self) -> list[tuple[int, list[tuple[int, int]]]]:
-        """Of each frozen segment its rows and its tables: bits of the key, radius of the block."""
+        """For each frozen segment its rows and its tables: bits of the key, radius of the block."""
         return self._index.segments()
 
     def add(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
@@ -123,7 +123,7 @@ class Index:
             raise
 
     def update(self, ids: Iterable[Id], prints: Prints, *, threads: int | None = None) -> None:
-        """Give each id this fingerprint in place of those it had, at once."""
+        """Give each id this fingerprint in place of those it had, in one step."""
         self._add(ids, prints, threads, replace=True)
 
     def _add(self, ids: Iterable[Id], prints: Prints, threads: int | None, *, replace: bool) -> None:
@@ -144,11 +144,11 @@ class Index:
         self.digest = self.digest or own.digest
 
     def remove(self, ids: Iterable[Id]) -> int:
-        """Remove all fingerprints of these ids; how many there were. Unknown ids count as none."""
+        """Remove all fingerprints of these ids; returns how many there were. Unknown ids do not count."""
         return self._index.remove(_ids(ids))
 
     def remove_one(self, id: Id, value: int) -> int:
-        """Remove one fingerprint of an id; how many there were."""
+        """Remove one fingerprint of an id; returns how many there were."""
         name = _id(id)
         try:
             return self._index.remove_one(name, value)
@@ -171,7 +171,7 @@ class Index:
             raise
 
     def nearest(self, prints: Prints, n: int = 10, *, threads: int | None = None) -> Matches:
-        """The *n* nearest of each query, however far; ties by id."""
+        """The *n* nearest of each query, at any distance; ties by id."""
         count = min(whole("n", n, 0), 2**32)
         own = self._comparable(prints)
         words, valid = arrays(own)
@@ -187,8 +187,8 @@ class Index:
         """Write the index to a file, whole or not at all; docs/formats/index.md describes it.
 
         An index that was loaded from *path* is saved there only if the file is still the one that was
-        loaded or last saved; else somebody changed it, whose changes would be lost: ChangedFile. Load it
-        again and repeat the changes, or make them in `edit`, where nobody else can come between. Any
+        loaded or last saved; otherwise another program's changes would be lost: ChangedFile. Load it
+        again and repeat the changes, or make them in `edit`, where nothing can come between. Any
         other file at *path* is replaced; with *overwrite* False it is an error. A link at *path* is
         replaced by the file, and what it points to stays.
         """
@@ -202,9 +202,9 @@ class Index:
         """The index of a file: every byte checked, then mapped into memory, not copied.
 
         While a mapped index is in use, its file must not be changed in place (`cp new.idx old.idx`
-        does so); `save`, `mv` and every other way that puts a new file in its place do no harm. A call
-        that finds that size or time of the file changed raises ChangedFile. What no program can find
-        out is a file that is cut in the middle of a call: the system ends the process (SIGBUS). With
+        does so); `save`, `mv` and other ways of putting a new file in its place do no harm. A call
+        that finds the size or time of the file changed raises ChangedFile. What no program can
+        detect is a file that is truncated in the middle of a call: the system ends the process (SIGBUS). With
         *map* False the file is read into memory, and what happens to it after that does not matter.
         """
         name = check_path(path)
@@ -215,7 +215,7 @@ class Index:
     def edit(cls, path: str | os.PathLike[str], *, wait: bool = True) -> Iterator[Index]:
         """The index of a file, to be changed in a `with` block, and saved when the block ends.
 
-        Nobody else who uses `edit` or `save` comes between: others wait for their turn, or with *wait*
+        No other call of `edit` or `save` comes between: others wait for their turn, or with *wait*
         False get an error. A block that raises changes nothing.
 
             with Index.edit("news.idx") as index:
@@ -228,7 +228,7 @@ class Index:
             index._replace(name, there)
 
     def _replace(self, name: str, there: bool, overwrite: bool = True) -> None:
-        """Put the index in the place of a file, by one who holds its lock."""
+        """Put the index in the place of a file. Call it while holding its lock."""
         origin = self._origin if self._origin is not None and self._origin.names(name) else None
         if there and origin is not None and _native.index_stamp(name) != origin.stamp:
             raise ChangedFile(
@@ -290,7 +290,7 @@ class Index:
 
 
 def _id(id: Id) -> Id:
-    """One id, if it can be one; text that cannot be stored would otherwise meet other such text."""
+    """One id, if it can be one; texts that cannot be stored would otherwise be taken for each other."""
     if type(id) is str and id.isascii():
         return id
     name = _ids([id])[0]

@@ -1,4 +1,4 @@
-"""Schemes are rows: what computes something else is another row with another name."""
+"""Schemes are rows: a scheme that computes something else is another row with another name."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ SCHEMES: Registry[Scheme] = Registry(
 # What each row is for, in one line.
 _SUMMARIES = {
     "text": "the default: any language, weighted; fit it on the collection",
-    "chars": "chars:N, every run of N characters counts alike; the fastest",
-    "words": "words:N, every run of N words counts alike",
-    "image": "the default for pictures: signs of low frequencies; parts, turns and mirrors are asked for",
+    "chars": "chars:N, every run of N characters counts the same; the fastest",
+    "words": "words:N, every run of N words counts the same",
+    "image": "the default for images: signs of low frequencies; queries add parts, rotations and mirrors",
     "phash": "phash:64 or phash:256, for pictures, as the PyPI package imagehash",
     "dhash": "dhash:64 or dhash:256, for pictures, as the PyPI package imagehash",
     "ahash": "ahash:64 or ahash:256, for pictures, as the PyPI package imagehash",

@@ -1,4 +1,4 @@
-"""Scheme files: TOML, with the table of document frequencies behind it (docs/formats/scheme.md)."""
+"""Scheme files: TOML, followed by the table of document frequencies (docs/formats/scheme.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERSION: Final = 1
 _HEAD: Final = struct.Struct("<8sIIQ")  # magic, version, length of the TOML, length of the table
 _CHECK_SIZE: Final = 16
 MAX_TOML: Final = 1 << 16
-MAX_NESTING: Final = 1000  # of brackets and dots: parsers recurse for the one, and copy for the other
+MAX_NESTING: Final = 1000  # of brackets and dots: parsers recurse for the first, and copy for the second
 _FACTS: Final = {item.name for item in fields(Scheme)} - {"key", "frequencies"}
 
 
@@ -66,7 +66,7 @@ def read(path: str | os.PathLike[str], key: str | None = None) -> Scheme:
 
 
 def from_bytes(data: bytes, key: str | None = None, what: str = "the scheme") -> Scheme:
-    """The scheme of what `to_bytes` gave; *what* is what errors call it.
+    """The scheme in the bytes of `to_bytes`; errors call it *what*.
 
     >>> from_bytes(to_bytes(Scheme("mine", bits=32))).bits
     32

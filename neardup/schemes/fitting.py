@@ -25,7 +25,8 @@ def fit_batches(
 ) -> Scheme:
     """*scheme* fitted on Arrow string arrays (or lists of texts), and on what *parts* were fitted on.
 
-    *max_features* is as in `Scheme.fit`; without it that of the parts. *after* hears the documents so far.
+    *max_features* is as in `Scheme.fit`; without it, that of the parts. *after* is
+    called with the number of documents so far.
 
     >>> from neardup.schemes import scheme
     >>> part = fit_batches(scheme("text"), [["a text", "two"]])

@@ -31,7 +31,7 @@ def top(votes: Votes, count: int) -> npt.NDArray[np.intp]:
 
 
 def top_above(votes: Votes, count: int) -> npt.NDArray[np.intp]:
-    """As `top`, but none that has no more votes than any other.
+    """As `top`, but without bits that have no more votes than any other.
 
     >>> top_above(np.array([1, 5, 5, 1]), 3).tolist(), top_above(np.array([0, 0, 0]), 2).tolist()
     ([1, 2], [])

@@ -69,11 +69,10 @@ _Put = Callable[[Batch, _Mask], None]
 
 def _header(batch: Batch, source: Source) -> bytes:
     """How a file of one format begins, where that is not the same for all of them."""
-    if batch.format == "csv":
-        return header_line(source.file(batch.file), source.request)
-    if batch.format == "arrow":
-        return bytes(source.file(batch.file).head(len(MAGIC)))
-    return b""
+    if batch.format not in ("csv", "arrow"):
+        return b""
+    file = source.file(batch.file)
+    return header_line(file, source.request) if batch.format == "csv" else file.head(len(MAGIC))
 
 
 def _shape(batch: Batch, headers: dict[str, bytes]) -> Any:

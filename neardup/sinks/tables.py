@@ -7,7 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, Final, Protocol
 
 import orjson
@@ -127,7 +127,12 @@ def open_sink(path: str | os.PathLike[str], schema: pa.Schema, *, overwrite: boo
         packed(file, os.path.splitext(name)[1].lower()) as out,
     ):
         sink = make(out, schema)
-        yield sink
+        try:
+            yield sink
+        except BaseException:
+            with suppress(Exception):  # what is let go of later would write to a file that is closed
+                sink.close()
+            raise
         sink.close()
 
 

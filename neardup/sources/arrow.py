@@ -1,4 +1,4 @@
-"""Arrow IPC, file and stream. Every record batch is validated in full before one value is looked at."""
+"""Arrow IPC, file and stream. Every record batch is validated in full before any value is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pyarrow as pa
 from neardup.arrays import checked_batch
 from neardup.sources.columns import Table, slices
 from neardup.sources.files import File
-from neardup.sources.reading import Report, Request
+from neardup.sources.options import Request
+from neardup.sources.reading import Report
 from neardup.sources.streams import Broken
 from neardup.types import Batch
 
@@ -18,14 +19,14 @@ MAGIC: Final = b"ARROW1"
 
 
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
-    """The documents of *file*; a record that is none goes to *bad*."""
+    """The documents of *file*; a record that is not one goes to *bad*."""
     file.hashed()
     with file.open() as handle:
         try:
             schema, batches = _batches(handle)
             table = Table(file.name, schema, request, bad, prefix=f"{file.id}:")
             for batch in batches:
-                for part in slices(checked_batch(batch), request.text_field):
+                for part in slices(checked_batch(batch), request.text_field, request.block):
                     yield from table.documents(part)
         except Broken:
             raise

@@ -1,7 +1,7 @@
 """Documents from columns: what Parquet, Arrow and in-memory tables have in common.
 
-Nothing in a table is believed: a text that is null or not UTF-8 makes its row bad, an id that is
-no text or integer refuses the table.
+Nothing in a table is trusted: a text that is null or not UTF-8 makes its row bad, and if an id is
+neither text nor integer, the table is refused.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.sources.limits import size
-from neardup.sources.reading import Report, Request
-from neardup.sources.streams import BLOCK, Broken
+from neardup.sources.options import Request
+from neardup.sources.reading import Report
+from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch
 
 
@@ -26,7 +27,7 @@ class Table:
     def __init__(
         self, name: str, schema: pa.Schema, request: Request, bad: Report, *, prefix: str, first: int = 1
     ) -> None:
-        """*prefix* stands before the row number, from *first*, in the id of a document without one."""
+        """A document without an id gets *prefix* and its row number, counted from *first*."""
         self._first = first
         self._name, self._request, self._bad, self._prefix = name, request, bad, prefix
         names = schema.names
@@ -92,9 +93,9 @@ def lengths_of(array: pa.Array) -> Any:
     return pc.binary_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
 
 
-def slices(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
-    """*batch* in parts of about `BLOCK` bytes of *column*."""
-    rows = max(1, min(batch.num_rows, int(BLOCK * batch.num_rows / max(1, batch.column(column).nbytes))))
+def slices(batch: pa.RecordBatch, column: str, block: int) -> Iterator[pa.RecordBatch]:
+    """*batch* in parts of about *block* bytes of *column*."""
+    rows = max(1, min(batch.num_rows, int(block * batch.num_rows / max(1, batch.column(column).nbytes))))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 
@@ -113,12 +114,12 @@ def _needs_kind(schema: pa.Schema, column: str, check: Any, what: str) -> None:
 
 
 def _unfolded(column: pa.Array) -> pa.Array:
-    """*column* with the values themselves where a dictionary stands for them."""
+    """*column* with the values themselves where it is dictionary-encoded."""
     if not pa.types.is_dictionary(column.type):
         return column
     values = column.dictionary
     if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
-        values = values.cast(pa.large_binary())  # Arrow takes nothing from views
+        values = values.cast(pa.large_binary())  # Arrow cannot take from views
     return values.take(column.indices)
 
 
@@ -153,7 +154,7 @@ def _raw(row: pa.RecordBatch) -> bytes:
         column = column.cast(pa.large_binary()) if _is_text(column.type) else column
         try:
             (value,) = column.to_pylist()
-        except (ValueError, OverflowError):  # such as a moment that Python's calendar has not
+        except (ValueError, OverflowError):  # such as a moment outside of Python's calendar
             value = " ".join(str(column).split())
         cells[name] = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
     try:

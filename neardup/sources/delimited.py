@@ -1,7 +1,7 @@
 """CSV and TSV: a header, then one record a row, with quotes as in RFC 4180.
 
 A row with too few or too many cells, with bytes that are not UTF-8 or with broken quotes is bad
-and stands alone. A quote that is never closed takes the rest of the file with it.
+and only that one. A quote that is never closed takes the rest of the file with it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Final
 
 from neardup.sources.files import File
 from neardup.sources.jsonl import too_long
-from neardup.sources.limits import Limits, size
+from neardup.sources.limits import InputLimits, size
 from neardup.sources.lines import HEAD, LongLine, blocks
-from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, fields_of
-from neardup.sources.streams import BLOCK, Broken
+from neardup.sources.options import Request
+from neardup.sources.reading import Ids, Report, Unfit, batch_of, fields_of
+from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch
 
 DELIMITERS: Final = ",;\t|"
@@ -24,7 +25,7 @@ DELIMITERS: Final = ",;\t|"
 class Lines:
     """Decoded lines for the csv module, remembering the bytes that the current record is made of."""
 
-    def __init__(self, file: File, chunks: Iterator[bytes], limits: Limits, bad: Report) -> None:
+    def __init__(self, file: File, chunks: Iterator[bytes], limits: InputLimits, bad: Report) -> None:
         self._file, self._limits, self._bad = file, limits, bad
         self._blocks = blocks(chunks, limits=limits)
         self._ready: Iterator[bytes] = iter(())
@@ -81,7 +82,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     # The module's own limit is one for the whole process; ours is the tighter one.
     csv.field_size_limit(max(csv.field_size_limit(), request.limits.line + 1))
     ids = Ids(file.id, request)
-    with file.chunks(request.limits) as chunks:
+    with file.chunks(request.limits, request.block) as chunks:
         lines = Lines(file, chunks, request.limits, bad)
         header, delimiter = _header(lines, request)
         text_at = header.index(request.text_field)
@@ -114,7 +115,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
             raw.append(row)
             offsets.append(lines.place)
             count += len(row)
-            if count >= BLOCK or len(names) >= 65536:
+            if count >= request.block or len(names) >= 65536:
                 yield _batch(file, request, names, texts, places, records, raw, offsets, line_end)
                 names, texts, places, records, raw, offsets, count = [], [], [], [], [], [], 0
         if names:
@@ -128,7 +129,7 @@ def _ended(row: bytes, line_end: bytes) -> bytes:
 
 def header_line(file: File, request: Request) -> bytes:
     """The bytes of the header of *file*, for a sink that copies it."""
-    with file.chunks(request.limits) as chunks:
+    with file.chunks(request.limits, request.block) as chunks:
         lines = Lines(file, chunks, request.limits, lambda _: None)
         _header(lines, request)
         return b"".join(lines.raw)

@@ -2,7 +2,7 @@
 
 A walk follows no symbolic link, opens nothing but regular files, meets each inode once and goes
 in sorted order, so that the same tree always gives the same documents. A path that the user
-names may be a link or a pipe: that was asked for.
+names may be a link or a pipe: that is deliberate.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, Final, NamedTuple, cast
+from typing import IO, Any, ClassVar, Final, Protocol, cast
 
+from neardup.ahead import ahead
 from neardup.errors import RefusedInput, unusable
-from neardup.sources.limits import MIB, Limits
+from neardup.sizes import USUAL
+from neardup.sources.limits import MIB, InputLimits
 from neardup.sources.names import path_id
-from neardup.sources.streams import SUFFIXES, Broken, Feed, Shared, ahead, chunks
+from neardup.sources.streams import SUFFIXES, Broken, Feed, Shared, chunks
 
 STDIN: Final = "-"
 _REMOTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -36,12 +39,56 @@ _VERSION: Final = re.compile(
 )
 
 
+class Input(Protocol):
+    """What every input can be asked: a file, what a walk met and cannot read, documents in memory."""
+
+    @property
+    def name(self) -> str:
+        """As `Batch.file` has it."""
+
+    @property
+    def path(self) -> str | None:
+        """Where it is, if it is somewhere."""
+
+    @property
+    def root(self) -> str | None:
+        """The folder that was walked to find it, or its own path."""
+
+    @property
+    def walked(self) -> bool:
+        """Whether a walk found it, and the user did not name it."""
+
+    @property
+    def suffix(self) -> str:
+        """The ending of its name that tells the format."""
+
+    @property
+    def digest(self) -> str | None:
+        """The SHA-256 of its bytes, once all were read."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes as they are stored; 0 where unknown."""
+
+    @property
+    def consumed(self) -> int:
+        """How many of its bytes the present reading has taken."""
+
+    @property
+    def modified(self) -> int | None:
+        """When it was last written to, in nanoseconds; None where unknown."""
+
+    @property
+    def reduced(self) -> bool | None:
+        """For an image: whether it was decoded at a smaller scale."""
+
+
 class File:
     """One input of bytes: its name, its first bytes, and ways to read it, as often as wanted.
 
     `digest` is the SHA-256 of its raw bytes once it was read to the end. A pipe is opened once, and its
-    first bytes can be looked at before it is read. It is copied to a temporary file while it is first
-    read, if it is to be read again, and before that for who reads back and forth.
+    first bytes can be inspected before it is read. It is copied to a temporary file while it is first
+    read, if it is to be read again, and before that for a reader that goes back and forth.
     """
 
     def __init__(self, path: str, *, root: str | None = None, again: bool = True) -> None:
@@ -153,7 +200,7 @@ class File:
         self._copy = copy
 
     def _pipe(self) -> Feed:
-        """A pipe, opened; what was looked at stands before what comes."""
+        """A pipe, opened; the bytes that were inspected come first."""
         if self._feed is None:
             if self.path == STDIN:
                 # The raw file: a thread that waits in the buffered one would hold its lock at exit.
@@ -165,7 +212,7 @@ class File:
         return self._feed
 
     def _opened(self) -> IO[bytes]:
-        wait = 0 if self.is_stream else getattr(os, "O_NONBLOCK", 0)  # for who writes to a pipe
+        wait = 0 if self.is_stream else getattr(os, "O_NONBLOCK", 0)  # until somebody writes to a pipe
         link = getattr(os, "O_NOFOLLOW", 0) if self.walked else 0
         try:
             handle = os.open(self.path, _PLAIN | wait | link)
@@ -179,10 +226,10 @@ class File:
         return os.fdopen(handle, "rb", buffering=0)
 
     @contextmanager
-    def chunks(self, limits: Limits) -> Iterator[Iterator[bytes]]:
-        """Its bytes from the start, decompressed, a piece at a time."""
+    def chunks(self, limits: InputLimits, block: int = USUAL.block) -> Iterator[Iterator[bytes]]:
+        """Its bytes from the start, decompressed, about *block* at a time."""
         with self.feed() as feed:
-            pieces = ahead(chunks(feed, named=self.named_compression, limits=limits))
+            pieces = ahead(chunks(feed, named=self.named_compression, limits=limits, block=block))
             try:
                 yield pieces
             finally:
@@ -221,9 +268,9 @@ class File:
         self._stamp = stamp
 
 
-def stamp(one: Any) -> list[Any]:
+def stamp(one: Input) -> list[Any]:
     """The path of an input and what changes when it does; where nothing tells, it is like no other."""
-    path = getattr(one, "path", None)
+    path = one.path
     if isinstance(one, File) and (one.is_remote or one.is_stream):
         if one.is_remote and (facts := _facts(one.path)):
             return [path, *facts]
@@ -234,12 +281,24 @@ def stamp(one: Any) -> list[Any]:
     return [str(path), secrets.token_hex(16)]
 
 
-class Found(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Found:
     """What a walk met: a file to read, or the reason why not, as a fault or as something to pass by."""
 
     path: str
     fault: str | None = None
     skipped: str | None = None
+
+    # What is never read has nothing else to tell.
+    name: ClassVar[str] = "the input"
+    root: ClassVar[str] = ""
+    suffix: ClassVar[str] = ""
+    walked: ClassVar[bool] = True
+    digest: ClassVar[None] = None
+    modified: ClassVar[None] = None
+    reduced: ClassVar[None] = None
+    size: ClassVar[int] = 0
+    consumed: ClassVar[int] = 0
 
 
 Seen = dict[tuple[int, int], str]
@@ -267,7 +326,7 @@ def walk(folder: str, seen: Seen) -> Iterator[Found]:
 
 
 def met(path: str, status: os.stat_result, seen: Seen) -> str | None:
-    """The reason to pass by a regular file that was met before, under this or another name."""
+    """The reason to skip a regular file that was seen before, under this or another name."""
     first = seen.setdefault((status.st_dev, status.st_ino), path)
     return None if first is path else f"is the same file as {first!r}"
 
@@ -284,7 +343,7 @@ def _special(mode: int) -> str:
 
 @contextmanager
 def _fsspec(path: str) -> Iterator[Any]:
-    """fsspec; what it raises of *path* in the block is said in one line."""
+    """fsspec; what it raises about *path* in the block becomes a one-line error."""
     try:
         import fsspec
     except ImportError as error:

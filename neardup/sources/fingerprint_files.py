@@ -1,7 +1,7 @@
 """Files of fingerprints: what `neardup fingerprint` writes, and plain lines.
 
 Parquet and Arrow hold `id` and `fingerprint` (fixed-size binary, little-endian); JSONL and CSV
-hold the fingerprint as text. Any other file, and standard input, has one fingerprint a line, in
+hold the fingerprint as text. Any other file, and standard input, has one fingerprint per line, in
 hex or decimal; its id is the line's number, counted from 0.
 """
 
@@ -24,7 +24,7 @@ STDIN = "-"
 
 
 def read(path: str, bits: int | None = None) -> tuple[list[str] | np.ndarray[Any, Any], Fingerprints]:
-    """The ids and fingerprints of a file; *bits* is needed only where the file does not tell."""
+    """The ids and fingerprints of a file; *bits* is needed only if the file does not state it."""
     ending = os.path.splitext(path)[1].lower()
     try:
         if ending in (".parquet", ".arrow", ".feather"):
@@ -69,7 +69,7 @@ def _texts(
 
 
 def _width(text: str) -> int:
-    """Hexadecimal digits tell the width; decimal ones (or fewer than 16) mean 64 bits."""
+    """Hexadecimal digits show the width; decimal ones (or fewer than 16) mean 64 bits."""
     digits = len(text) - 2 if text[:2] in ("0x", "0X") else len(text)
     return digits * 4 if digits >= 16 and digits % 16 == 0 else 64
 

@@ -22,13 +22,14 @@ import pyarrow as pa
 
 from neardup.checks import cores
 from neardup.sources.files import File
-from neardup.sources.limits import size
-from neardup.sources.reading import Report, Request, batch_of
+from neardup.sources.limits import DEFAULT, size
+from neardup.sources.options import Request
+from neardup.sources.reading import Report, batch_of
 from neardup.sources.streams import Broken
 from neardup.thumbs import THUMB, WHOLE, BadPicture, Box, NoDecoder, decode, inner_pixels
 from neardup.types import Bad, Batch
 
-VERSION: Final = 4  # raised when the same file gives another thumbnail
+VERSION: Final = 5  # raised when the same file gives another thumbnail
 CHUNK: Final = 256
 FIELDS: Final = {
     "pixels": pa.int64(),
@@ -177,7 +178,7 @@ def _look(file: File, request: Request) -> Known | Broken:
     except NoDecoder as error:
         return Broken(str(error))  # not remembered: it may be installed
     except BadPicture as error:
-        if request.limits.pixels != 178_956_970:
+        if request.limits.pixels != DEFAULT.pixels:
             return Broken(str(error))  # another limit may say otherwise: not remembered
         return Known(digest, fault=str(error))
     return Known(digest, found.width, found.height, found.taken, found.reduced, found.thumb, found.box)

@@ -1,8 +1,8 @@
 """JSON Lines: one object a line.
 
-Blank lines are no records. A line that is not one JSON object with the wanted fields is bad and
-stands alone: no line can spoil its neighbours. What orjson refuses is refused (NaN, lone
-surrogates, invalid UTF-8, a second value on the line); a wanted key that stands twice is, too.
+Blank lines are not records. A line that is not one JSON object with the wanted fields is bad,
+and only that line: none can spoil its neighbours. What orjson refuses is refused (NaN, lone
+surrogates, invalid UTF-8, a second value on the line); a wanted key that occurs twice is, too.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ import orjson
 import pyarrow as pa
 
 from neardup import _native
+from neardup.ahead import begun_ahead
 from neardup.sources.files import File
-from neardup.sources.limits import Limits, size
+from neardup.sources.limits import InputLimits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
-from neardup.sources.reading import Ids, Report, Request, Unfit, batch_of, checked_text, fields_of
-from neardup.sources.streams import begun_ahead
+from neardup.sources.options import Request
+from neardup.sources.reading import Ids, Report, Unfit, batch_of, checked_text, fields_of
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
 _NESTS: Final = frozenset((dict, list))
-_SHORT: Final = 512  # bytes a line below which keys are counted in the whole block at once
+_SHORT: Final = 512  # below this many bytes per line, keys are counted in the whole block at once
 
 
 class _Fault(str):
-    """Why a line is no document. No exception: one that is kept keeps its frame, with all the records."""
+    """Why a line is not a document. Not an exception: keeping one keeps its frame, with all the records."""
 
 
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
@@ -45,7 +46,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
         return _native.read_jsonl(block.data, request.text_field, request.id_name)
 
     with (
-        file.chunks(request.limits) as chunks,
+        file.chunks(request.limits, request.block) as chunks,
         closing(begun_ahead(blocks(chunks, limits=request.limits), look)) as looked_at,
     ):
         for block, found in looked_at:
@@ -57,7 +58,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
                 yield batch
 
 
-def too_long(name: str, line: LongLine, limits: Limits) -> Bad:
+def too_long(name: str, line: LongLine, limits: InputLimits) -> Bad:
     """What is reported of a line over the limit."""
     reason = f"is {size(line.length)} long; the limit is {size(limits.line)} a line"
     return Bad(name, line.line, line.offset, reason, line.head[:HEAD], line.length)
@@ -150,7 +151,7 @@ def _named(
 def _faults(
     block: Block, lines: list[bytes], records: list[Any], request: Request
 ) -> Iterator[tuple[int, str]]:
-    """The rows that are no documents, and why: a close look at what a cheap one has not cleared."""
+    """The rows that are not documents, and why: a close look at what a cheap one has not cleared."""
     plain = set(map(type, records)) == {dict}
     if not plain or set(map(type, [record.get(request.text_field) for record in records])) != {str}:
         for row, record in enumerate(records):
@@ -188,10 +189,10 @@ def _parsed(line: bytes) -> Any:
 
 
 def _may_repeat(line: bytes, text: str, key: bytes, other: bytes) -> bool:
-    """Whether the text's *key* or the id's, *other*, may stand in *line* twice, without a look into the text.
+    """Whether the text's *key* or the id's, *other*, may occur in *line* twice, without a look into the text.
 
     The last of equal keys wins, so *text* follows it, in at least one byte a character: a key that
-    wins over an earlier one stands before the last `len(text)` bytes.
+    wins over an earlier one is before the last `len(text)` bytes.
     """
     first = line.find(key)
     if first < 0 or line.find(key, first + 1, len(line) - len(text)) >= 0:
@@ -209,7 +210,7 @@ def _exact(value: Any, line: bytes, request: Request) -> Any:
 
 
 def _repeated(line: bytes, request: Request) -> str | None:
-    """The wanted key that stands twice in the outermost object of *line*, which orjson could parse."""
+    """The wanted key that occurs twice in the outermost object of *line*, which orjson could parse."""
     pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
     keys = [key for key, _ in pairs]
     return next((name for name in (request.text_field, request.id_name) if keys.count(name) > 1), None)

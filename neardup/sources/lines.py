@@ -1,4 +1,4 @@
-"""Lines of a byte stream, in blocks; a line over the limit is passed by without being kept.
+"""Lines of a byte stream, in blocks; a line over the limit is skipped without being kept.
 
 Only LF ends a line. CR, U+2028, U+0085 and the like are bytes of it.
 """
@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import Final
 
 from neardup import _native
-from neardup.sources.limits import Limits
+from neardup.sources.limits import InputLimits
 from neardup.sources.streams import Broken
 
 HEAD: Final = 64 * 1024  # what is kept of a line that is too long
@@ -45,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class LongLine:
-    """A line over the limit: where it stands, how long it is, and its first bytes."""
+    """A line over the limit: where it is, how long it is, and its first bytes."""
 
     head: bytes
     line: int
@@ -53,7 +53,7 @@ class LongLine:
     length: int
 
 
-def blocks(chunks: Iterator[bytes], *, limits: Limits) -> Iterator[Block | LongLine]:
+def blocks(chunks: Iterator[bytes], *, limits: InputLimits) -> Iterator[Block | LongLine]:
     """All lines of *chunks* in order. A broken stream raises with the place and the bytes of the cut line."""
     line, offset, pending = 1, 0, bytearray()
     long: LongLine | None = None
@@ -100,7 +100,7 @@ def blocks(chunks: Iterator[bytes], *, limits: Limits) -> Iterator[Block | LongL
         yield from _checked(Block(bytes(pending), line, offset), limits)
 
 
-def _checked(block: Block, limits: Limits) -> Iterator[Block | LongLine]:
+def _checked(block: Block, limits: InputLimits) -> Iterator[Block | LongLine]:
     """*block*, taken apart where one of its lines is over the limit."""
     if len(block.data) <= limits.line:
         yield block

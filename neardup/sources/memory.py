@@ -1,8 +1,8 @@
 """Documents that a Python program holds: tables of any Arrow library, data sets, iterables.
 
 A document without an id gets the number of its row, from 0. Only lists, tables and columns are read
-again; an iterable, a stream or a query is asked once and set aside, because nobody knows what it would
-give another time. What stays is given back as what came: the same kind of object, rows and columns.
+again; an iterable, a stream or a query is read once and set aside, because it may give something else the
+next time. What stays is returned as it came: the same kind of object, rows and columns.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import pyarrow as pa
 from neardup.arrays import checked_batch, checked_column
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.sources.columns import Table, slices
-from neardup.sources.reading import DEFAULT_ID, Report, Request, Unfit, batch_of, checked_text, fields_of
-from neardup.sources.streams import BLOCK, Broken
+from neardup.sources.options import DEFAULT_ID, Request
+from neardup.sources.reading import Report, Unfit, batch_of, checked_text, fields_of
+from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch, Document
 
 ROWS = 4096
@@ -33,9 +34,10 @@ class Held:
     """Documents in memory, readable as often as wanted."""
 
     name = "<memory>"
-    digest: str | None = None
-    bytes = 0
+    path = root = digest = modified = reduced = None
+    suffix = ""
     walked = False
+    size = consumed = 0
 
     def __init__(self, data: Any) -> None:
         if isinstance(data, Mapping):
@@ -45,7 +47,7 @@ class Held:
             )
         if isinstance(data, bytes | bytearray | memoryview):
             raise InvalidType(f"documents must be a path, a table or an iterable, not {type(data).__name__}")
-        # What its owner does with a frame afterwards, its rows in another order, is not seen here.
+        # What its owner does with a frame afterwards, such as reordering its rows, does not show here.
         self._given = data.copy(deep=False) if _is_frame(data) else data
         self._table = None if _is_frame(data) else _table(data)
         if self._table is not None or _is_frame(data):
@@ -61,7 +63,7 @@ class Held:
             self._given = list(data)
 
     def now(self) -> Held:
-        """The same documents as they are now; what was set aside does not change."""
+        """The same documents as they are now; documents that were set aside do not change."""
         return self if isinstance(self._table, pa.Table) else Held(self._given)
 
     def __len__(self) -> int:
@@ -71,7 +73,7 @@ class Held:
         return len(self._given)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Any:
-        """The records with those numbers, as what they came in; of an iterable a list."""
+        """The records with those numbers, in the type they came in; for an iterable a list."""
         data = self._given
         if isinstance(data, list | tuple):
             found = [data[row] for row in rows.tolist()]
@@ -135,7 +137,7 @@ class Held:
         return {getattr(data, "name", None) or text_field}
 
     def read(self, request: Request, bad: Report) -> Iterator[Batch]:
-        """The documents; a record that is none goes to *bad*."""
+        """The documents; a record that is not one goes to *bad*."""
         if _is_frame(self._given):
             return _rows(self.name, _frame_table(self._given, request), request, bad)
         if self._table is None:
@@ -179,7 +181,7 @@ def _is_frame(data: Any) -> bool:
 
 
 def _frame_table(frame: Any, request: Request) -> pa.Table:
-    """The columns of a pandas frame that are asked for; what else it holds need not fit into Arrow."""
+    """The requested columns of a pandas frame; the others need not fit into Arrow."""
     asked = [request.text_field, *request.fields, *([request.id_field] if request.id_field else [])]
     for column in asked:
         if column not in frame.columns:
@@ -200,7 +202,7 @@ def _frame_table(frame: Any, request: Request) -> pa.Table:
 
 
 def _nullable(columns: pa.Table) -> Any:
-    """What makes truth values with nulls such in pandas, too, and no objects."""
+    """A mapper that keeps booleans with nulls booleans in pandas, not objects."""
     if not any(pa.types.is_boolean(column.type) and column.null_count for column in columns.columns):
         return None
     return {pa.bool_(): sys.modules["pandas"].BooleanDtype()}.get
@@ -240,7 +242,7 @@ def _is_column(data: Any) -> bool:
 
 
 def set_aside(batches: Iterable[pa.RecordBatch]) -> pa.Table:
-    """What a stream gives, the one time that it is asked, as a table that lies in a temporary file."""
+    """What a stream gives, the one time that it is read, as a table in a temporary file."""
     ends = [0]
     with tempfile.TemporaryFile() as file:
         for schema, some in groupby(batches, key=lambda batch: batch.schema):
@@ -258,7 +260,7 @@ def set_aside(batches: Iterable[pa.RecordBatch]) -> pa.Table:
 
 
 def _named(item: Any, text_field: str) -> Mapping[str, Any]:
-    """A record with names, made of what a list holds."""
+    """A record with names, made of an item of a list."""
     if isinstance(item, Mapping):
         return item
     if isinstance(item, Document):
@@ -275,7 +277,7 @@ def _rows(name: str, table: Any, request: Request, bad: Report) -> Iterator[Batc
     for batch in batches:
         if reading is None:
             reading = Table(name, schema or batch.schema, request, bad, prefix="", first=0)
-        for part in slices(checked_batch(batch), request.text_field):
+        for part in slices(checked_batch(batch), request.text_field, request.block):
             yield from reading.documents(part)
     if reading is None and schema is not None:
         Table(name, schema, request, bad, prefix="")
@@ -308,7 +310,7 @@ def _documents(name: str, data: Iterable[Any], request: Request, bad: Report) ->
         places.append(number + 1)
         records.append(record)
         size += len(text)
-        if len(ids) >= ROWS or size >= BLOCK:
+        if len(ids) >= ROWS or size >= request.block:
             yield batch()
             ids, texts, places, records, size = [], [], [], [], 0
     if ids:

@@ -1,7 +1,7 @@
 """File names as ids, and back.
 
 An id is UTF-8 text without control characters; a file name is any bytes but NUL. A name that
-cannot be an id as it stands is written as `file:` and its percent-encoded bytes.
+cannot be an id as it is, is written as `file:` and its percent-encoded bytes.
 """
 
 from __future__ import annotations

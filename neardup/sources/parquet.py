@@ -10,27 +10,28 @@ import pyarrow.parquet as pq
 
 from neardup.sources.columns import Table, slices
 from neardup.sources.files import File
-from neardup.sources.reading import Report, Request
-from neardup.sources.streams import BLOCK, Broken
+from neardup.sources.options import Request
+from neardup.sources.reading import Report
+from neardup.sources.streams import Broken
 from neardup.types import Batch
 
 MAGIC = b"PAR1"
-_SMALL_ROW = 64  # stored bytes a row below which a dictionary may hide large texts
+_SMALL_ROW = 64  # below this many stored bytes per row, a dictionary may hide large texts
 
 
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
-    """The documents of *file*; a record that is none goes to *bad*."""
+    """The documents of *file*; a record that is not one goes to *bad*."""
     file.hashed()
     with file.open() as handle:
         try:
             parquet = _opened(handle)
             table = Table(file.name, parquet.schema_arrow, request, bad, prefix=f"{file.id}:")
-            # A dictionary can stand for any number of rows: keep it folded until the rows are counted.
+            # A dictionary can expand to any number of rows: keep it folded until the rows are counted.
             if _is_folded(parquet, request.text_field):
                 parquet = _opened(handle, read_dictionary=[request.text_field])
             columns = None if request.raw else table.columns
-            for batch in parquet.iter_batches(batch_size=_rows(parquet), columns=columns):
-                for part in _unfolded(batch, request.text_field):
+            for batch in parquet.iter_batches(batch_size=_rows(parquet, request.block), columns=columns):
+                for part in _unfolded(batch, request.text_field, request.block):
                     yield from table.documents(part)
         except Broken:
             raise
@@ -47,10 +48,10 @@ def _groups(parquet: pq.ParquetFile) -> Iterator[Any]:
     return (parquet.metadata.row_group(number) for number in range(parquet.metadata.num_row_groups))
 
 
-def _rows(parquet: pq.ParquetFile) -> int:
-    """How many rows make a batch of about `BLOCK` bytes, by the sizes that the footer states."""
+def _rows(parquet: pq.ParquetFile, block: int) -> int:
+    """How many rows make a batch of about *block* bytes, by the sizes that the footer states."""
     stored = sum(group.total_byte_size for group in _groups(parquet))
-    return int(max(16, min(65536, BLOCK * max(1, parquet.metadata.num_rows) // max(1, stored))))
+    return int(max(16, min(65536, block * max(1, parquet.metadata.num_rows) // max(1, stored))))
 
 
 def _is_folded(parquet: pq.ParquetFile, column: str) -> bool:
@@ -59,7 +60,7 @@ def _is_folded(parquet: pq.ParquetFile, column: str) -> bool:
         return False
     paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
     for number, group in enumerate(_groups(parquet)) if column in paths else ():
-        # To ask for a chunk whose description is damaged ends the process; to read from it raises.
+        # Asking for a chunk whose description is damaged ends the process; reading from it raises.
         next(parquet.iter_batches(batch_size=1, row_groups=[number], columns=[column]), None)
         chunk = group.column(paths.index(column))
         if chunk.has_dictionary_page:
@@ -67,14 +68,14 @@ def _is_folded(parquet: pq.ParquetFile, column: str) -> bool:
     return False
 
 
-def _unfolded(batch: pa.RecordBatch, column: str) -> Iterator[pa.RecordBatch]:
+def _unfolded(batch: pa.RecordBatch, column: str, block: int) -> Iterator[pa.RecordBatch]:
     texts = batch.column(column)
     if not pa.types.is_dictionary(texts.type):
-        yield from slices(batch, column)
+        yield from slices(batch, column, block)
         return
     # The longest entry bounds what a row can take.
     longest = max((len(value.as_buffer() or b"") for value in texts.dictionary if value.is_valid), default=1)
-    rows = max(1, 2 * BLOCK // max(1, longest))
+    rows = max(1, 2 * block // max(1, longest))
     for start in range(0, batch.num_rows, rows):
         part = batch.slice(start, rows)
         place = part.schema.get_field_index(column)

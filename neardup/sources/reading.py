@@ -1,41 +1,22 @@
-"""What a reader is asked for, and the small checks that all readers share."""
+"""The small checks that all readers share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neardup.sources.limits import DEFAULT, Limits
+from neardup.sources.options import Request
 from neardup.types import Bad, Batch, label
-
-DEFAULT_ID: Final = "id"
 
 Report = Callable[[Bad], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What makes a document of a record. Without *id_field* the field `id` is used where there is one."""
-
-    text_field: str = "text"
-    id_field: str | None = None
-    fields: tuple[str, ...] = ()
-    html: bool = False
-    raw: bool = False
-    limits: Limits = DEFAULT
-
-    @property
-    def id_name(self) -> str:
-        return DEFAULT_ID if self.id_field is None else self.id_field
-
-
 class Unfit(ValueError):
-    """A record that is no document; the message is the reason."""
+    """A record that is not a document; the message is the reason."""
 
 
 class Ids:
@@ -114,7 +95,7 @@ def batch_of(
 def column(values: Sequence[Any]) -> pa.Array:
     """Values of one extra field: numbers, texts or booleans as they are; where they are mixed, all as text.
 
-    A text stays what it is, whatever stands beside it: which values share a batch decides nothing.
+    A text stays what it is, whatever is beside it: which values share a batch decides nothing.
     """
     try:
         return pa.array(values)

@@ -1,6 +1,6 @@
 """Bytes of one input: hashed while they are read, decompressed within limits.
 
-A broken stream first gives everything that stands before the break, then raises `Broken`.
+A broken stream first gives everything before the break, then raises `Broken`.
 Compression is recognised by its first bytes, never by the name alone.
 """
 
@@ -10,21 +10,16 @@ import bz2
 import hashlib
 import lzma
 import zlib
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from collections.abc import Callable, Iterator
 from io import SEEK_END, SEEK_SET, RawIOBase
-from queue import Full, Queue
-from threading import Event, Lock, Thread
-from typing import IO, Any, Final, Protocol, TypeVar
+from threading import Lock
+from typing import IO, Any, Final, Protocol
 
 from neardup.errors import RefusedInput
-from neardup.sources.limits import MIB, Limits, size
+from neardup.sources.limits import MIB, InputLimits, size
 
 PIECE: Final = 256 * 1024  # compressed bytes taken at a time
 CHUNK: Final = 1 * MIB  # bytes read or decompressed at a time
-BLOCK: Final = 2 * MIB  # bytes handed on at a time
 XZ_MEMORY: Final = 128 * MIB  # the largest dictionary an .xz file may ask for; `xz -9` asks for 64 MiB
 
 MAGIC: Final = {
@@ -35,12 +30,7 @@ MAGIC: Final = {
     # A frame to skip may come first: parallel and seekable zstd files begin with one.
     **{bytes([low, 0x2A, 0x4D, 0x18]): "zstd" for low in range(0x50, 0x60)},
 }
-WORKERS: Final = 2  # threads that look at pieces before they are asked for
 SUFFIXES: Final = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".bz2": "bz2"}
-
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 class Broken(RefusedInput):
@@ -118,7 +108,7 @@ class Feed:
 
 
 class Shared(RawIOBase):
-    """A file that is open once, for one of several who read it at the same time, each at its own place."""
+    """A file that is open once, for one of several readers at the same time, each at its own place."""
 
     _turn: Final = Lock()
 
@@ -157,26 +147,29 @@ def compression(head: bytes) -> str | None:
     return None
 
 
-def chunks(feed: Feed, *, named: str | None = None, limits: Limits) -> Iterator[bytes]:
-    """The decompressed bytes of *feed*, a piece at a time. *named* is the compression its name promises."""
+def chunks(feed: Feed, *, named: str | None = None, limits: InputLimits, block: int) -> Iterator[bytes]:
+    """The decompressed bytes of *feed*, about *block* at a time.
+
+    *named* is the compression its name promises.
+    """
     found = compression(feed.peek(6))
     if found is None:
         if named is not None:
             empty = not feed.peek(1)
             raise Broken(f"is empty, not {named}" if empty else f"is named as {named} but is not; rename it")
-        return _gathered(iter(lambda: feed.read(BLOCK), b""))
-    return _gathered(_measured(_DECODERS[found](feed), feed, limits))
+        return _gathered(iter(lambda: feed.read(block), b""), block)
+    return _gathered(_measured(_DECODERS[found](feed), feed, limits), block)
 
 
-def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes in pieces of about `BLOCK`; those before a break come before its error."""
+def _gathered(pieces: Iterator[bytes], block: int) -> Iterator[bytes]:
+    """The same bytes in pieces of about *block*; those before a break come before its error."""
     held: list[bytes] = []
     count = 0
     try:
         for piece in pieces:
             held.append(piece)
             count += len(piece)
-            if count >= BLOCK:
+            if count >= block:
                 yield b"".join(held)
                 held, count = [], 0
     except Broken:
@@ -187,75 +180,7 @@ def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def ahead(pieces: Iterator[T]) -> Generator[T, None, None]:
-    """The same pieces, made by another thread while the last one is looked at."""
-    ready: Queue[T | BaseException | None] = Queue(maxsize=1)
-    stopped = Event()
-
-    def put(value: T | BaseException | None) -> bool:
-        while not stopped.is_set():
-            try:
-                ready.put(value, timeout=0.1)
-                return True
-            except Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for piece in pieces:
-                if not put(piece):
-                    return
-            put(None)
-        except BaseException as error:
-            put(error)
-
-    thread = Thread(target=work, daemon=True)
-    thread.start()
-    try:
-        while (piece := ready.get()) is not None:
-            if isinstance(piece, BaseException):
-                raise piece
-            yield piece
-    finally:
-        stopped.set()
-        thread.join(timeout=0.2)  # longer only if it waits for a pipe; then it is left to its wait
-
-
-def begun_ahead(
-    pieces: Iterator[T], work: Callable[[T], U], workers: int = WORKERS
-) -> Generator[tuple[T, U], None, None]:
-    """All pieces, each with what *work* makes of it, as soon as it is made; other threads make both."""
-    with (
-        ThreadPoolExecutor(workers) as pool,
-        closing(ahead((piece, pool.submit(work, piece)) for piece in pieces)) as begun,
-    ):
-        for piece, made in begun:
-            yield piece, made.result()
-
-
-def worked_ahead(
-    pieces: Iterator[T], work: Callable[[T], U], workers: int = WORKERS
-) -> Generator[tuple[T, U], None, None]:
-    """All pieces, each with what *work* makes of it: other threads do that while the last ones are used.
-
-    The pieces themselves are asked for in the calling thread, as who made them may expect.
-    """
-    with ThreadPoolExecutor(workers) as pool:
-        begun: deque[tuple[T, Future[U]]] = deque()
-        try:
-            for piece in pieces:
-                begun.append((piece, pool.submit(work, piece)))
-                if len(begun) > workers:
-                    first, made = begun.popleft()
-                    yield first, made.result()
-            for last, made in begun:
-                yield last, made.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)  # leaving waits for what is at work
-
-
-def _measured(pieces: Iterator[bytes], feed: Feed, limits: Limits) -> Iterator[bytes]:
+def _measured(pieces: Iterator[bytes], feed: Feed, limits: InputLimits) -> Iterator[bytes]:
     total = 0
     for piece in pieces:
         total += len(piece)

@@ -1,7 +1,7 @@
 """Text files: each is one document, its path is its id.
 
 UTF-8, or UTF-16 with a byte order mark. Files of another kind (pictures, programs, archives) are
-passed by and listed; anything else that is not text is bad.
+skipped and listed; anything else that is not text is bad.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from itertools import groupby
 from typing import Final
 
 from neardup.sources.files import File
-from neardup.sources.limits import Limits, size
-from neardup.sources.reading import Report, Request, Unfit, batch_of
-from neardup.sources.streams import BLOCK, Broken
+from neardup.sources.limits import InputLimits, size
+from neardup.sources.options import Request
+from neardup.sources.reading import Report, Unfit, batch_of
+from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch
 
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", codecs.BOM_UTF8: "utf-8-sig"}
@@ -48,7 +49,7 @@ def read_all(files: Iterable[File], request: Request, bad: Report) -> Iterator[B
             texts.append(text)
             places.append(number)
             count += len(text)
-            if count >= BLOCK or len(ids) >= 4096:
+            if count >= request.block or len(ids) >= 4096:
                 yield replace(batch_of(ids, texts, places, file=root), format="text")
                 ids, texts, places, count = [], [], [], 0
         if ids:
@@ -76,7 +77,7 @@ def decoded(data: bytes) -> str:
         ) from None
 
 
-def _bytes(file: File, limits: Limits) -> bytes:
+def _bytes(file: File, limits: InputLimits) -> bytes:
     if file.size > limits.text and not file.named_compression:
         raise Broken(f"is {size(file.size)}; the limit is {size(limits.text)} for a text file")
     pieces, count = [], 0

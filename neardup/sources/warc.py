@@ -10,8 +10,9 @@ from neardup.errors import unusable
 from neardup.sources.files import File
 from neardup.sources.html import main_text
 from neardup.sources.limits import size
-from neardup.sources.reading import Report, Request, Unfit, batch_of, fields_of
-from neardup.sources.streams import BLOCK, Broken
+from neardup.sources.options import Request
+from neardup.sources.reading import Report, Unfit, batch_of, fields_of
+from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch
 
 _PAGES: Final = ("text/html", "application/xhtml+xml")
@@ -32,10 +33,10 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
         fields, records = fields_of(headers, request.fields), raw if request.raw else None
         return batch_of(ids, texts, places, file=file.name, fields=fields, raw=records)
 
-    with file.chunks(request.limits) as chunks:
+    with file.chunks(request.limits, request.block) as chunks:
         data = _Bytes(chunks, request.limits.line + HEADERS if request.raw else 0)
         for number, record in enumerate(_records(data), 1):
-            # Of a header that stands twice the first counts, as for who reads the record.
+            # Of a repeated header the first counts, as for every reader of the record.
             fields = dict(reversed(list(record.headers.items())))
             try:
                 page = _page(record, fields, request)
@@ -52,7 +53,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
             if request.raw:
                 raw.append(data.record(record.stream_pos, _length(fields)))
                 count += len(raw[-1])
-            if count >= BLOCK:
+            if count >= request.block:
                 yield batch()
                 ids, texts, places, headers, raw, count = [], [], [], [], [], 0
     if ids:

@@ -19,29 +19,31 @@ from types import FrameType
 import click
 
 from neardup import __version__
+from neardup.adapters.cli.spelling import spelled
+from neardup.checks import share_of
 from neardup.errors import GuardStopped, LimitReached, NeardupError, RefusedInput
 
 # Command -> its one-line help, so that listing the commands loads none of them.
 COMMANDS: dict[str, str] = {
-    "dedupe": "Find near-duplicates, verify each, and keep one of every cluster.",
-    "apply": "Write what a run keeps, or remove the files that it proved to be duplicates.",
-    "calibrate": "What each setting would find on your documents, and which one to take.",
-    "check": "Prove two runs equal, or show where they differ.",
-    "distance": "How far two texts or fingerprints are apart.",
-    "explain": "Why two documents are near-duplicates, or not.",
+    "dedupe": "Find near-duplicates, verify each, and keep one per cluster.",
+    "apply": "Write what a run keeps, or remove the files that it proved duplicates.",
+    "calibrate": "Show what each setting would find in your documents, and which to use.",
+    "check": "Check that two runs are equal, or show where they differ.",
+    "distance": "Measure how far apart two texts or fingerprints are.",
+    "explain": "Explain why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
     "fit": "Learn how common each feature is in your documents, for later streams.",
     "index": "Build, change and search an index of fingerprints.",
-    "join": "All pairs of fingerprints within a radius.",
+    "join": "Find all pairs of fingerprints within a radius.",
     "report": "Write the page that shows what a finished run found.",
-    "plan": "How a join would go about it, and at what cost.",
-    "search": "What of a collection is near to one picture or text.",
-    "schemes": "The recipes from document to fingerprint.",
-    "undo": "Bring back the files that apply removed.",
+    "plan": "Show how a join would run, and at what cost.",
+    "search": "Find what is near one image or text in a collection.",
+    "schemes": "List the recipes from document to fingerprint.",
+    "undo": "Restore the files that apply removed.",
 }
 
 NO_MEMORY = "not enough memory; give the process more, or less input at a time"
-# What the loader of shared libraries says when there is no room for one.
+# What the loader of shared libraries reports when there is no room for one.
 _UNLOADED = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "out of memory")
 QUARANTINED = 3
 REFUSED = 4
@@ -95,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except (OSError, ValueError):
-        # It was reported; Python would try once more, and say so in its own words.
+        # It was reported; Python would try again, and report it in its own words.
         _forget_output()
     sys.exit(code)
 
@@ -124,13 +126,13 @@ def run(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _say(error.format_message(), 2)
     except RefusedInput as error:
-        return _say(str(error), 4)
+        return _say(spelled(error), 4)
     except GuardStopped as error:
-        return _say(str(error), 6)
+        return _say(spelled(error), 6)
     except LimitReached as error:
-        return _say(str(error), 5)
+        return _say(spelled(error), 5)
     except NeardupError as error:
-        return _say(str(error), 2)
+        return _say(spelled(error), 2)
     except MemoryError:
         return _say(NO_MEMORY, 5)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
@@ -185,7 +187,7 @@ def check_room(least: int = 512 << 20) -> None:
 def share(text: str) -> float:
     """A share from 0 to 1, also written in per cent; whether it is in that range is for others to say."""
     try:
-        return float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        return share_of(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is not a share such as 0.85 or 85%") from None
 

@@ -22,10 +22,10 @@ SOME_LEFT = 3
     "-o", "--output", metavar="DIR", help="Write the kept records there, in the format they came in."
 )
 @click.option("--overwrite", is_flag=True, help="Replace kept files that exist.")
-@click.option("--trash", metavar="DIR", help="Documents that are files: move duplicates there.")
-@click.option("--hardlink", is_flag=True, help="Make byte for byte duplicates hard links to their keepers.")
-@click.option("--delete", is_flag=True, help="Delete duplicates; only byte for byte copies can come back.")
-@click.option("--yes", is_flag=True, help="Do it. Without, files are only listed.")
+@click.option("--trash", metavar="DIR", help="Move duplicates there (documents that are files).")
+@click.option("--hardlink", is_flag=True, help="Make byte-for-byte duplicates hard links to their keepers.")
+@click.option("--delete", is_flag=True, help="Delete duplicates; only byte-for-byte copies can be restored.")
+@click.option("--yes", is_flag=True, help="Do it. Without it, files are only listed.")
 @click.option(
     "--log", "log_path", metavar="FILE", help="Undo log.  [default: in RUN, with the time in its name]"
 )
@@ -44,12 +44,12 @@ def command(
 ) -> int:
     """Act on what RUN decided: its annotations say by id what stays.
 
-    With -o the kept records of INPUTS (of the run's own inputs, if none are named) are written to DIR.
-    With --trash, --hardlink or --delete documents that are whole files are removed: a dry run unless
-    --yes is given; each file is compared with its keeper again just before, and `neardup undo` brings
-    them back from the log. A deleted file comes back only if its keeper is the same byte for byte.
-    INPUTS are then the folders in which files may go, their keepers too; a run that was written by
-    another user, or was changed, needs them.
+    With -o, the kept records of INPUTS (by default the run's own inputs) are written to DIR.
+    With --trash, --hardlink or --delete, documents that are whole files are removed: a dry run unless
+    --yes is given; each file is compared with its keeper again just before, and `neardup undo`
+    restores it from the log. A deleted file can be restored only if its keeper is the same byte for byte.
+    INPUTS are then the folders in which files may be removed, and which hold their keepers; they are
+    required for a run that another user wrote, or that was changed.
 
     Exits with 3 if a file that the run would remove was left as it is.
     """
@@ -149,7 +149,7 @@ def _remove(
 
 
 def _touched(removals: list[Any], trash: str | None) -> list[str]:
-    """The folders that `undo` has to be told, where there is no key to seal its log."""
+    """The folders to name to `undo` if there is no key to seal its log."""
     roots = {root for one in removals for root in (one.root, one.keeper_root)}
     return sorted(roots if trash is None else {*roots, trash})
 
@@ -159,12 +159,12 @@ def _text(path: str) -> str:
 
 
 def _restorable(action: str, removals: list[Any]) -> int:
-    """How many of the files that go can be brought back: of a deleted one the keeper is the only copy."""
+    """How many of the removed files can be restored: of a deleted one, the keeper is the only copy."""
     return sum(action != "delete" or one.file.sha256 == one.keeper.sha256 for one in removals)
 
 
 def tell_left(outcome: Any) -> None:
-    """Say on standard error which files stay as they are, and why."""
+    """Print on standard error which files stay as they are, and why."""
     for one in outcome.left[:SHOWN]:
         click.echo(f"left: {visible(one.path)}: {visible(one.reason)}", err=True)
     if len(outcome.left) > SHOWN:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 @click.command("calibrate")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...")
-@click.option("--labels", metavar="PAIRS.csv", help="Pairs that you judged: id1,id2,0 or id1,id2,1 a line.")
+@click.option(
+    "--labels", metavar="PAIRS.csv", help="Pairs that you judged, one per line: id1,id2,0 or id1,id2,1."
+)
 @click.option(
     "--target-precision",
     "precision",
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=2),
     default=20_000,
     show_default=True,
-    help="Documents to look at, at most.",
+    help="Largest number of documents to sample.",
 )
 @click.option(
     "--copies",
@@ -46,17 +48,17 @@ if TYPE_CHECKING:
     show_default=True,
     help="Edited copies to plant among them.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed takes another sample.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
 @click.option("--scheme", "name", help="Name or file of the scheme.  [default: that of dedupe]")
 @click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
-@click.option("--format", "kind", help="Format of the input, if its name does not tell.")
+@click.option("--format", "kind", help="Format of the input, if its name does not show it.")
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
 @click.option("--report", metavar="CAL.html", help="Write a page with the curves.")
 @click.option("--overwrite", is_flag=True, help="Replace a page that exists.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
-@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write everything that was measured as JSON.")
 def command(
     inputs: tuple[str, ...],
@@ -82,8 +84,9 @@ def command(
 
     Nothing is written but the page that --report asks for. The same input and seed give the same answer.
     """
+    from neardup.adapters.cli.terminal import Terminal
     from neardup.calibration import Choices, calibrate, read_labels
-    from neardup.calibration_page import write_page
+    from neardup.calibration.page import write_page
     from neardup.files import check_free
     from neardup.schemes import scheme as scheme_of
     from neardup.sources import open_source
@@ -103,7 +106,7 @@ def command(
         scheme=chosen,
         choices=choices,
         threads=threads,
-        quiet=quiet,
+        observer=Terminal(quiet=quiet),
         source=source,
     )
     if report is not None:
@@ -139,9 +142,9 @@ def _show(found: Calibration) -> None:
             click.echo(f"{similarity:10.2f}  " + "  ".join(cells).rstrip())
     best = found.marked
     at = found.similarities.index(best.similarity)
-    click.echo(f"\nshare found at * by kind of change (up to {found.choices.edits} % is asked for):")
+    click.echo(f"\nshare found at * by kind of change (up to {found.choices.edits} % counts):")
     for one in found.edits:
-        asked = "" if one.counted else "   not asked for"
+        asked = "" if one.counted else "   not counted"
         click.echo(
             f"  {one.name:12}  {one.recall[best.mode][at]:6.1%} of {one.copies:4}   "
             f"similarity {one.similarity:.2f}{asked}"
@@ -156,7 +159,7 @@ def _show(found: Calibration) -> None:
             "Look at some, nearest to the border first, and give them with --labels (id1,id2,1 or 0 a line):"
         )
         for pair in found.suggestions:
-            click.echo(f"  {pair.similarity:.3f}  {pair.rule}  {visible(pair.one)}  {visible(pair.other)}")
+            click.echo(f"  {pair.similarity:.3f}  {pair.reason}  {visible(pair.one)}  {visible(pair.other)}")
     if found.recommended is None:
         click.echo(f"\nno setting is recommended: {found.why}")
     else:

@@ -21,7 +21,7 @@ DIFFERENT = 1
 )
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def command(left: str, right: str | None, examples: int, as_json: bool) -> int:
-    """Prove two runs equal, or show where they differ; with one run, check that its files are whole.
+    """Check that two runs are equal, or show where they differ; with one run, that its files are whole.
 
     Exits with 0 if they are equal (or whole), 1 if not.
     """

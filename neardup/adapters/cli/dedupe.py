@@ -26,19 +26,19 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     "--similarity",
     type=share,
     metavar="S|P%",
-    help="Least cosine of two documents' texts, verified; what they share must also not be common to many. "
-    "Of pictures: least correlation of what they show.  [default: 0.64; pictures 0.79]",
+    help="Least cosine of two documents' texts, measured; what they share must not be common to many. "
+    "For images: the least correlation of what they show.  [default: 0.64; images 0.79]",
 )
-@click.option("--strict", is_flag=True, help="Nearly identical texts only.")
-@click.option("--loose", is_flag=True, help="Also pairs that may be siblings of one template.")
+@click.option("--strict", is_flag=True, help="Accept only nearly identical texts.")
+@click.option("--loose", is_flag=True, help="Also accept pairs that may be siblings of one template.")
 @click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
 @click.option(
     "--keep",
     metavar="RULES",
     help="What stays: central, longest, shortest, first, last, newest:FIELD, oldest:FIELD, max:FIELD, "
-    "min:FIELD, prefer:FIELD=a>b>c, or none; of pictures also resolution, size, oldest:exif and path:PREFIX; "
+    "min:FIELD, prefer:FIELD=a>b>c, or none; for images also resolution, size, oldest:exif and path:PREFIX; "
     "several separated by commas. Ties are broken by id.  "
-    "[default: central,longest; pictures central,resolution,size]",
+    "[default: central,longest; images central,resolution,size]",
 )
 @click.option("--protect", multiple=True, metavar="REF", help="Documents that stay whatever happens.")
 @click.option("--within", metavar="FIELD", help="Compare only documents with the same FIELD.")
@@ -55,24 +55,26 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     metavar="S|P%",
     default="0.95",
     show_default=True,
-    help="Share of the pairs at that similarity to find.",
+    help="Share of the pairs at that similarity that must be found.",
 )
-@click.option("--radius", type=click.IntRange(min=0), help="Look at pairs within this distance instead.")
-@click.option("--exact", is_flag=True, help="Look at all pairs within the radius, whatever it costs.")
+@click.option("--radius", type=click.IntRange(min=0), help="Consider pairs within this distance instead.")
+@click.option("--exact", is_flag=True, help="Consider all pairs within the radius, at any cost.")
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option(
     "--source-field",
-    help="Field that names the source for --max-loss.  [default: the file; of text files the folder]",
+    help="Field that names the source for --max-loss.  [default: the file; for text files, the folder]",
 )
-@click.option("--format", "kind", help="Format of the input, if its name does not tell.")
+@click.option("--format", "kind", help="Format of the input, if its name does not show it.")
 @click.option(
-    "--images", is_flag=True, help="Compare pictures.  [default: if most files of the input are pictures]"
+    "--images", is_flag=True, help="Compare images.  [default: if most files of the input are images]"
 )
-@click.option("--ignore-colour", is_flag=True, help="A picture in clearly other colours is the same one.")
+@click.option(
+    "--ignore-colour", is_flag=True, help="Treat an image in clearly different colours as the same one."
+)
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
 @click.option("--report", metavar="R.html", help="Write a page that shows what was found.")
-@click.option("--annotate-only", is_flag=True, help="Write annotations and evidence, no kept documents.")
+@click.option("--annotate-only", is_flag=True, help="Write annotations and evidence, but no kept documents.")
 @click.option("--save-scheme", is_flag=True, help="Keep the fitted scheme, for later streams.")
 @click.option(
     "--max-cluster",
@@ -95,7 +97,7 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     metavar="P%|S",
     help="Largest share of over 1,000 documents with one fingerprint.",
 )
-@click.option("--no-guards", is_flag=True, help="Go on whatever is removed.")
+@click.option("--no-guards", is_flag=True, help="Turn off all guards.")
 @click.option("--strict-input", is_flag=True, help="Stop at the first bad record; the same as --max-bad 0.")
 @click.option("--max-bad", metavar="N|P%", help="Stop when more records than this are bad.")
 @click.option(
@@ -105,8 +107,8 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     help="Memory for texts that are verified, and for sorting fingerprints.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
-@click.option("--overwrite", is_flag=True, help="Replace another run in the folder, when this one is done.")
-@click.option("--quiet", is_flag=True, help="No progress, and no word on what to do next.")
+@click.option("--overwrite", is_flag=True, help="Replace another run in the folder once this one is done.")
+@click.option("--quiet", is_flag=True, help="Show no progress, and no advice on what to do next.")
 @click.option("-v", "--verbose", is_flag=True, help="Also say how pairs were searched.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
 @click.pass_context
@@ -150,20 +152,21 @@ def command(
     verbose: bool,
     as_json: bool,
 ) -> int:
-    """Find near-duplicates, verify each, and keep one document of every cluster.
+    """Find near-duplicates, verify each, and keep one document per cluster.
 
     INPUT is JSONL, Parquet, CSV, Arrow, text files or folders, plain or compressed; - is standard input.
-    DIR gets annotations, evidence, the kept documents and a manifest. A run that was interrupted goes on
-    when the same command is given again; after a guard stopped one, the same command with another limit
-    ends it. A pattern in quotes, such as "crawl/*.jsonl", is expanded.
+    DIR gets annotations, evidence, the kept documents and a manifest. To resume an interrupted
+    run, give the same command again; to finish one that a guard stopped, give it with another limit. A
+    quoted pattern, such as "crawl/*.jsonl", is expanded.
     """
     check_room()
-    from neardup.guards import Limits as Guards
-    from neardup.jobs import Job, Reading, run_job
+    from neardup.adapters.cli.terminal import Terminal
+    from neardup.guards import GuardLimits
+    from neardup.jobs import Job, run_job
     from neardup.keep import parse_keep
-    from neardup.pipeline import PICTURE_DEFAULTS, Settings
     from neardup.schemes import scheme as scheme_of
-    from neardup.sources import ANY, Tolerance, mostly_pictures
+    from neardup.settings import PICTURE_DEFAULTS, Settings
+    from neardup.sources import ANY, Reading, Tolerance, mostly_pictures
 
     if out == "-":
         raise click.UsageError(
@@ -186,7 +189,7 @@ def command(
         across=across,
         source_field=source_field,
         ignore_colour=ignore_colour,
-        guards=Guards(max_cluster, _limit(max_loss), _limit(max_same)),
+        guards=GuardLimits(max_cluster, _limit(max_loss), _limit(max_same)),
         **chosen,
     )
     scheme = None if scheme_name is None and bits is None else scheme_of(scheme_name or "text")
@@ -198,7 +201,9 @@ def command(
         out=out,
         scheme=scheme,
         settings=settings,
-        reading=Reading(text_field, id_field, kind, html, tolerance=tolerance),
+        reading=Reading(
+            text_field=text_field, id_field=id_field, format=kind, html=html, tolerance=tolerance
+        ),
         protect=protect,
         report=report,
         annotate_only=annotate_only,
@@ -207,13 +212,13 @@ def command(
         save_scheme=save_scheme,
         threads=threads,
         memory=_size(memory),
-        quiet=quiet,
+        observer=Terminal(quiet=quiet),
         command=_command(context),
     )
     try:
         done = run_job(job)
     except (KeyboardInterrupt, SystemExit):  # Ctrl-C, SIGTERM
-        click.echo(f"neardup: stopped; the same command goes on from what is in {visible(out)}", err=True)
+        click.echo(f"neardup: stopped; the same command resumes from what is in {visible(out)}", err=True)
         raise
     counts = done.manifest["counts"]
     if as_json:
@@ -241,7 +246,7 @@ def command(
 
 
 def _command(context: click.Context) -> list[str]:
-    """What to type for the same results: all that was given, but for places and for how to go about it."""
+    """What to type for the same results: every option except places and those that change no result."""
     words = ["neardup", "dedupe", *context.params["inputs"]]
     for option in context.command.params:
         name = str(option.name)
@@ -319,7 +324,7 @@ def _tell(manifest: dict[str, object], out: str) -> int:
 
 
 def _most(path: str, refused: list[dict[str, str]]) -> str:
-    """The reason that most of the first bad records have, and where the first of those stands."""
+    """The most frequent reason among the first bad records, and where the first of those is."""
     with open(path, "rb") as file:
         rows = [json.loads(line) for line in islice(file, SOME_BAD)]
     rows = [row for row in rows if {"file": row["file"], "reason": row["reason"]} not in refused]

@@ -24,7 +24,7 @@ import click
 def command(
     left: str, right: str, scheme_name: str, bits: int | None, fingerprints: bool, files: bool, as_json: bool
 ) -> None:
-    """The distance of two texts or fingerprints, and the cosine similarity that it estimates."""
+    """Print the distance of two texts or fingerprints, and the cosine similarity that it estimates."""
     from neardup.distances import distance, similarity
     from neardup.errors import InvalidValue
     from neardup.fingerprints import format, parse

@@ -25,7 +25,9 @@ from neardup.adapters.cli import visible
 @click.option(
     "--features", default=12, show_default=True, type=click.IntRange(min=0), help="Features to show."
 )
-@click.option("--ignore-colour", is_flag=True, help="A picture in clearly other colours is the same one.")
+@click.option(
+    "--ignore-colour", is_flag=True, help="Treat an image in clearly different colours as the same one."
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def command(
     left: str,
@@ -40,8 +42,8 @@ def command(
     """Compare two documents, by id in a run (--run OUT) or as two files.
 
     Shows fingerprints, distance, verdict, measured similarity, the features that differ and weigh most, and
-    a word diff. The verdict on two files is that of the default rule, as if there were no other document.
-    Of pictures: what leads from one to the other, and where they differ then.
+    a word diff. Two files are judged by the default rule, as if there were no other document.
+    For images: what leads from one to the other, and where they then differ.
     """
     from neardup.diffs import excerpt, word_diff
     from neardup.explain import explain
@@ -145,7 +147,7 @@ def _explain_pictures(
         click.echo(json.dumps(facts))
         return
     verdict, reason = (
-        (found.accepted, found.rule) if evidence is None else (evidence["accepted"], evidence["rule"])
+        (found.accepted, found.reason) if evidence is None else (evidence["accepted"], evidence["reason"])
     )
     rows = []
     for side, print, name, (width, height), reduced in zip(
@@ -161,7 +163,7 @@ def _explain_pictures(
         ("verdict", f"{'accepted' if verdict else 'rejected'}: {reason}"),
         ("similarity", f"{found.similarity:.3f}"),
         ("blocks that agree", f"{found.agree:.3f} ({_counted(found.differs)})"),
-        ("by what they show", f"{found.weighted:.3f}, {found.fine:.3f} on the finer image"),
+        ("by what they show", f"{found.agreement:.3f}, {found.fine_agreement:.3f} on the finer image"),
         ("shown by the other", f"{found.left_shown:.0%} of left, {found.right_shown:.0%} of right"),
         ("map", " ".join(f"{number:.3f}" for number in found.map)),
         ("scheme", f"{found.scheme} {found.digest}"),
@@ -197,7 +199,7 @@ def _fates(run: Any, ids: tuple[str, str], protected: Container[str]) -> list[st
         elif run.protected:
             raise InvalidValue(
                 f"no document {id.removeprefix(PROTECTED)!r} in run {run.path!r}, nor in what it protected; "
-                "if its file stands elsewhere now, give it with --input"
+                "if its file is elsewhere now, name it with --input"
             )
         else:
             raise InvalidValue(f"no document {id!r} in run {run.path!r}")
@@ -235,12 +237,12 @@ def _from_run(
     from neardup.errors import InvalidValue
     from neardup.explain import judge
     from neardup.runs import Run
-    from neardup.verify import NEIGHBOURS
+    from neardup.verifiers import NEIGHBOURS
 
     run = Run(path)
     left, right = run.named(left), run.named(right)
     if not run.protected:
-        _fates(run, (left, right), ())  # an id that is wrong is told before anything is read
+        _fates(run, (left, right), ())  # a wrong id is reported before anything is read
     evidence = run.pair(left, right)
     others: list[str] = []
     if evidence is None:
@@ -311,7 +313,7 @@ def _from_files(left: str, right: str, name: str) -> tuple[list[str], Any]:
 def _judged_alone(scheme: Any, texts: list[str]) -> tuple[dict[str, Any] | None, list[str]]:
     """The verdict of the default rule on two texts without neighbours, or a note why there is none."""
     from neardup.explain import judge
-    from neardup.verify import measuring_scheme, parse_measure
+    from neardup.verifiers import measuring_scheme, parse_measure
 
     found = judge(parse_measure("default"), scheme, 0, measuring_scheme().fit(texts), texts)
     if found is None:
@@ -331,6 +333,8 @@ def _show(
     pieces: list[Any],
     goes: str | None,
 ) -> None:
+    from neardup.results import FIGURES_SAID
+
     rows = [
         ("left", f"{found.left or 'no information'}  {left}"),
         ("right", f"{found.right or 'no information'}  {right}"),
@@ -341,17 +345,13 @@ def _show(
     figures = evidence or judged
     if figures is not None:
         verdict = "accepted" if figures["accepted"] else "rejected"
-        rows.append(("verdict", f"{verdict}: {figures['rule']}{f' ({how})' if judged else ''}"))
+        rows.append(("verdict", f"{verdict}: {figures['reason']}{f' ({how})' if judged else ''}"))
     if figures is None or figures["similarity"] is None:
         now = "" if figures is None else " (measured now)"
         rows.append(("similarity", f"{found.similarity:.3f}{now}"))
     else:
-        for key, what in (
-            ("similarity", measure),
-            ("common", "without common text"),
-            ("rare", "rare text only"),
-        ):
-            rows.append((what, f"{figures[key]:.3f}"))
+        rows.append((measure, f"{figures['similarity']:.3f}"))
+        rows += [(said, f"{figures[key]:.3f}") for key, said in FIGURES_SAID.items() if key in figures]
     rows.append(("scheme", f"{found.scheme} {found.digest}"))
     _table(rows, notes)
     if found.differences:

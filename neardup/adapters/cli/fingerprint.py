@@ -14,11 +14,11 @@ from neardup.fingerprints import FORMS
 @click.command("fingerprint")
 @click.argument("files", nargs=-1, metavar="[FILES|-]...")
 @click.option("--scheme", "name", default="text", show_default=True, help="Name or file of the scheme.")
-@click.option("--bits", type=click.IntRange(min=1), help="Width, where the scheme has several.")
+@click.option("--bits", type=click.IntRange(min=1), help="Width, if the scheme has several.")
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option(
-    "--format", "kind", help="Format of the input, if its name does not tell: jsonl, csv, text, ..."
+    "--format", "kind", help="Format of the input, if its name does not show it: jsonl, csv, text, ..."
 )
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
 @click.option(
@@ -53,14 +53,14 @@ def command(
     as_json: bool,
 ) -> int:
     """Fingerprint documents from JSONL, CSV, Parquet, Arrow, text files and folders, plain or compressed; or
-    pictures, with a scheme for them.
+    images, with a scheme for them.
 
     FILES may be folders; without any, standard input is read as JSON Lines.
     """
     import pyarrow as pa
 
+    from neardup.adapters.cli.terminal import Terminal
     from neardup.files import check_free
-    from neardup.progress import stage
     from neardup.schemes import scheme as scheme_of
     from neardup.sinks.quarantine import Quarantine
     from neardup.sinks.tables import check_sink, open_sink
@@ -86,7 +86,7 @@ def command(
         empty = done = 0
         with (
             open_sink(output, schema, overwrite=overwrite) as sink,
-            stage("fingerprint", total=source.size) as advance,
+            Terminal().stage("fingerprint", total=source.size) as advance,
         ):
             for batch in source:
                 documents = batch.texts if batch.pictures is None else map(id_path, batch.ids.to_pylist())
@@ -119,7 +119,7 @@ def _schema(scheme: Any, binary: bool) -> Any:
 
 
 def tell(source: Any, summary: dict[str, Any], quarantine: Any, *, as_json: bool) -> int:
-    """Say on standard error what was not used, and give the exit code."""
+    """Print on standard error what was not used, and return the exit code."""
     if as_json:
         click.echo(json.dumps(summary), err=True)
     for one in source.skipped:

@@ -11,7 +11,7 @@ from neardup.adapters.cli.fingerprint import tell
 @click.argument("inputs", nargs=-1, metavar="[INPUT|-]...")
 @click.option("-o", "--output", required=True, metavar="SCHEME.nds", help="File for the fitted scheme.")
 @click.option("--scheme", "name", default="text", show_default=True, help="Name or file of the scheme.")
-@click.option("--bits", type=click.IntRange(min=1), help="Width, where the scheme has several.")
+@click.option("--bits", type=click.IntRange(min=1), help="Width, if the scheme has several.")
 @click.option(
     "--add", "parts", multiple=True, metavar="PART.nds", help="Add what another fit counted; may be repeated."
 )
@@ -19,11 +19,11 @@ from neardup.adapters.cli.fingerprint import tell
     "--max-features",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Features counted exactly; beyond that a sketch that may say too much.  [default: 33554432, 1.1 GB]",
+    help="Features counted exactly; beyond that, a sketch.  [default: 33554432, 1.1 GB]",
 )
 @click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
 @click.option(
-    "--format", "kind", help="Format of the input, if its name does not tell: jsonl, csv, text, ..."
+    "--format", "kind", help="Format of the input, if its name does not show it: jsonl, csv, text, ..."
 )
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
 @click.option("--overwrite", is_flag=True, help="Replace output files that exist.")
@@ -53,13 +53,13 @@ def command(
     quiet: bool,
     as_json: bool,
 ) -> int:
-    """Count in how many documents each feature is, and save the scheme with its table.
+    """Count how many documents have each feature, and save the scheme with its table.
 
     The file is a scheme like any other: `neardup fingerprint --scheme SCHEME.nds` gives every stream the
-    same fingerprints. Parts fitted one by one and added with --add give the same bytes as one fit of all.
+    same fingerprints. Parts fitted separately and added with --add give the same bytes as one fit of all.
     """
+    from neardup.adapters.cli.terminal import Terminal
     from neardup.files import check_free
-    from neardup.progress import stage
     from neardup.schemes import scheme as scheme_of
     from neardup.schemes.fitting import fit_batches
     from neardup.sinks.quarantine import Quarantine
@@ -80,7 +80,7 @@ def command(
             on_bad=quarantine.add,
             tolerance=tolerance,
         )
-        with stage("fit", total=source.size, quiet=quiet) as advance:
+        with Terminal(quiet=quiet).stage("fit", total=source.size) as advance:
             fitted = fit_batches(
                 scheme,
                 (batch.texts for batch in source),

@@ -24,7 +24,7 @@ def command() -> None:
 _scheme = click.option(
     "--scheme",
     metavar="NAME|FILE",
-    help="Fingerprint documents: files or folders of texts, or of pictures (image).",
+    help="Fingerprint documents: files or folders of texts, or of images (image).",
 )
 
 
@@ -33,18 +33,20 @@ _scheme = click.option(
 @click.argument("data", default="-", metavar="[FINGERPRINTS|DOCUMENTS|-]")
 @_scheme
 @click.option(
-    "--radius", type=click.IntRange(min=0), help="Largest it will answer.  [default: 3; what search needs]"
+    "--radius",
+    type=click.IntRange(min=0),
+    help="Largest radius it will answer.  [default: 3; with --scheme, what search needs]",
 )
 @click.option(
-    "--bits", type=click.IntRange(min=1), help="Width, where the file does not tell.  [default: 64]"
+    "--bits", type=click.IntRange(min=1), help="Width, if the file does not state it.  [default: 64]"
 )
 @click.option("--overwrite", is_flag=True, help="Replace an index that exists.")
 def build(
     index: str, data: str, scheme: str | None, radius: int | None, bits: int | None, overwrite: bool
 ) -> int:
-    """Write INDEX from the fingerprints of a file, or with --scheme from documents.
+    """Write INDEX from the fingerprints of a file, or, with --scheme, from documents.
 
-    `neardup search IMAGE|TEXT --in INDEX` asks an index of documents.
+    `neardup search IMAGE|TEXT --in INDEX` searches an index of documents.
     """
     from neardup.files import check_free
     from neardup.index import Index
@@ -73,11 +75,11 @@ def build(
 @click.argument("index")
 @click.argument("data", default="-", metavar="[FINGERPRINTS|DOCUMENTS|-]")
 @_scheme
-@click.option("--update", is_flag=True, help="Replace the fingerprints of ids that are there.")
+@click.option("--update", is_flag=True, help="Replace the fingerprints of ids that are already there.")
 def add(index: str, data: str, scheme: str | None, update: bool) -> int:
-    """Add the fingerprints of a file, or with --scheme documents, to INDEX.
+    """Add the fingerprints of a file, or, with --scheme, of documents, to INDEX.
 
-    Documents take the place of those with the same ids. Waits for another process that changes INDEX.
+    Documents replace those with the same ids. Waits for another process that is changing INDEX.
     """
     from neardup.sources.fingerprint_files import read
 
@@ -134,7 +136,7 @@ def _tell(opened: Index, index: str) -> None:
 def remove(index: str, ids: tuple[str, ...]) -> None:
     """Remove IDS from INDEX; `-` reads them from standard input, one per line.
 
-    Waits for another process that changes INDEX.
+    Waits for another process that is changing INDEX.
     """
     import sys
 
@@ -150,7 +152,7 @@ def remove(index: str, ids: tuple[str, ...]) -> None:
 @click.argument("index")
 @click.argument("fingerprints", default="-", metavar="[FINGERPRINTS|-]")
 @click.option("--radius", type=click.IntRange(min=0), help="Largest distance.  [default: that of the index]")
-@click.option("--nearest", type=click.IntRange(min=1), metavar="N", help="The N nearest, however far.")
+@click.option("--nearest", type=click.IntRange(min=1), metavar="N", help="The N nearest, at any distance.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines.")
 def search(index: str, fingerprints: str, radius: int | None, nearest: int | None, as_json: bool) -> None:
     """Print what INDEX holds within the radius of each fingerprint: query, id, distance."""

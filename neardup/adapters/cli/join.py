@@ -9,13 +9,11 @@ import click
 
 @click.command("join")
 @click.argument("fingerprints", default="-", metavar="[FINGERPRINTS|-]")
-@click.option(
-    "--other", metavar="FILE", help="Pairs of FINGERPRINTS with those of FILE, not among themselves."
-)
+@click.option("--other", metavar="FILE", help="Pair FINGERPRINTS with those of FILE, not among themselves.")
 @click.option("--radius", type=click.IntRange(min=0), default=3, show_default=True, help="Largest distance.")
-@click.option("--recall", type=float, default=1.0, show_default=True, help="Below 1: allow sampling tables.")
+@click.option("--recall", type=float, default=1.0, show_default=True, help="Below 1, tables may be sampled.")
 @click.option(
-    "--bits", type=click.IntRange(min=1), help="Width, where the file does not tell.  [default: 64]"
+    "--bits", type=click.IntRange(min=1), help="Width, if the file does not state it.  [default: 64]"
 )
 @click.option(
     "-o", "--output", default="-", show_default=True, help="OUT.parquet, .jsonl, .csv or .arrow; - is stdout."

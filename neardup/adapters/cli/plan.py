@@ -11,16 +11,16 @@ import click
 @click.command("plan")
 @click.argument("fingerprints", default="-", metavar="[FINGERPRINTS|-]")
 @click.option("--radius", type=click.IntRange(min=0), default=3, show_default=True, help="Largest distance.")
-@click.option("--recall", type=float, default=1.0, show_default=True, help="Below 1: allow sampling tables.")
+@click.option("--recall", type=float, default=1.0, show_default=True, help="Below 1, tables may be sampled.")
 @click.option(
-    "--bits", type=click.IntRange(min=1), help="Width, where the file does not tell.  [default: 64]"
+    "--bits", type=click.IntRange(min=1), help="Width, if the file does not state it.  [default: 64]"
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def command(
     fingerprints: str, radius: int, recall: float, bits: int | None, threads: int | None, as_json: bool
 ) -> None:
-    """Say how `neardup join` would find the pairs, how long it would take and with how much memory."""
+    """Show how `neardup join` would find the pairs, how long it would take and with how much memory."""
     from neardup.planner import plan
     from neardup.sources.fingerprint_files import read
 

@@ -15,10 +15,10 @@ from neardup.adapters.cli import visible
 def command(run_path: str, page: str, inputs: tuple[str, ...], overwrite: bool) -> None:
     """Write the page that `neardup dedupe --report` writes, from the finished run in RUN.
 
-    Nothing is computed again. The texts or pictures that it shows are read from the inputs that the run
+    Nothing is computed again. The texts or images that it shows are read from the inputs that the run
     names, so call it where the run was made, or name them with --input.
     """
-    from neardup.jobs import report_run
+    from neardup.runs.pages import report_run
 
     report_run(run_path, page, inputs, overwrite=overwrite)
     click.echo(f"neardup: wrote {visible(page)}", err=True)

@@ -24,7 +24,10 @@ from neardup.adapters.cli import visible
 @click.option(
     "-n", "--most", type=click.IntRange(min=1), default=20, show_default=True, help="Matches to show."
 )
-@click.option("--ignore-colour", is_flag=True, help="A picture in clearly other colours is the same one.")
+@click.option(
+    "--ignore-colour", is_flag=True, help="Treat an image in clearly different colours as the same one."
+)
+@click.option("--rejected", is_flag=True, help="Also list texts that are similar but not duplicates.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
 def command(
@@ -33,17 +36,21 @@ def command(
     scheme: str | None,
     most: int,
     ignore_colour: bool,
+    rejected: bool,
     threads: int | None,
     as_json: bool,
 ) -> int:
-    """Find what is near to a picture, a text file, or a text.
+    """Find what is near an image, a text file, or a text.
 
-    Prints distance, similarity, what leads from one to the other, and the id, the nearest first. What an
-    index names is read and measured; where that is not possible, the line says that it was not verified.
+    Prints distance, similarity, the reason, and the id, nearest first. A text is listed if `neardup dedupe`
+    would take the two for duplicates. What an index returns is read and measured; if that is not possible,
+    the line says that it was not verified.
     """
     from neardup.search import reach, search
 
-    found = search(question, data, scheme=scheme, ignore_colour=ignore_colour, threads=threads)
+    found = search(
+        question, data, scheme=scheme, ignore_colour=ignore_colour, rejected=rejected, threads=threads
+    )
     if not found:
         where = ", ".join(data)
         click.echo(f"neardup: nothing within {visible(reach(question))} in {visible(where)}", err=True)
@@ -51,5 +58,5 @@ def command(
         if as_json:
             click.echo(json.dumps(asdict(match)))
         else:
-            click.echo(f"{match.distance}\t{match.similarity:.4f}\t{match.rule}\t{visible(match.id)}")
+            click.echo(f"{match.distance}\t{match.similarity:.4f}\t{match.reason}\t{visible(match.id)}")
     return 0

@@ -1,4 +1,4 @@
-"""`neardup undo`: bring back the files that `neardup apply` removed."""
+"""`neardup undo`: restore the files that `neardup apply` removed."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ SOME_LEFT = 5
 @click.command()
 @click.argument("log", type=click.Path(exists=True, dir_okay=False))
 @click.argument("folders", nargs=-1, metavar="[FOLDER]...")
-@click.option("--dry-run", is_flag=True, help="Say what would come back, touch nothing.")
+@click.option("--dry-run", is_flag=True, help="Say what would be restored; touch nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 def command(log: str, folders: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
-    """Bring back what the actions in LOG removed. Nothing that exists is replaced; it may be repeated.
+    """Restore what the actions in LOG removed. Nothing that exists is replaced; it may be repeated.
 
-    All that LOG names must lie in the FOLDERs, if any are given, the trash among them. A log that was
-    written by another user, by an earlier neardup, or that was changed, needs them.
+    If FOLDERs are given, everything that LOG names, including the trash, must be inside them. They are
+    required for a log that another user or an earlier neardup wrote, or that was changed.
 
-    Exits with 5 if a file could not be brought back, with 4 if LOG names what it may not, and with 2 if
-    it is damaged; then nothing was touched.
+    Exits with 5 if a file could not be restored, with 4 if LOG names what it must not, and with 2 if it
+    is damaged; in the last two cases nothing was touched.
     """
     from neardup.actions import undo
 

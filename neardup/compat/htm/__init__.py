@@ -1,6 +1,6 @@
 """The document encoder of an HTM library, with its SDRs, their metrics and its random numbers.
 
-By default every bit is the original's. `corrected=True` mends four faults (docs/compat/htm.md shows them side
+By default every bit is the original's. `corrected=True` fixes four faults (docs/compat/htm.md shows them side
 by side); `order=` lets the order of tokens count. Written from its outputs, its tests and its documentation.
 """
 

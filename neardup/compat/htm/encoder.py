@@ -204,7 +204,7 @@ class SimHashDocumentEncoder:
         try:
             facts = json.loads(text)
             if not isinstance(facts, dict):
-                raise ValueError("it is no object")
+                raise ValueError("it is not an object")
             self.__setstate__(facts)
         except (ValueError, TypeError, RecursionError) as error:
             why = str(error).removeprefix(_NOT_OURS)

@@ -106,7 +106,7 @@ class Random:
     # --- keeping it ------------------------------------------------------------------------------------
 
     def saveToFile(self, name: str | os.PathLike[str], fmt: object = 0) -> None:
-        """Write the seed and where it stands to a JSON file, whatever *fmt* asks for."""
+        """Write the seed and the position to a JSON file, whatever *fmt* asks for."""
         with atomic_file(name, overwrite=True) as file:
             file.write(json.dumps({"name": NAME, "neardup": VERSION, **self.__getstate__()}).encode())
 

@@ -1,8 +1,8 @@
 """Sparse distributed representations: which bits of a grid are on, in three forms.
 
 `sparse` has the numbers of the bits that are on, `dense` a byte for each bit, `coordinates` the place of each
-bit that is on. What is read stays the same array until a value is assigned; who changes an array in place
-assigns it back (`sdr.dense = sdr.dense`), as in the original.
+bit that is on. What is read stays the same array until a value is assigned; after changing an array in place,
+assign it back (`sdr.dense = sdr.dense`), as in the original.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class SDR:
         return self._put(self._alike(other).sparse.copy())
 
     def reshape(self, dimensions: int | Sequence[int]) -> SDR:
-        """Take other dimensions with as many bits in all."""
+        """Take other dimensions with the same number of bits in all."""
         shape = shape_of(dimensions)
         if math.prod(shape) != self.size:
             raise RefusedValue(f"{self.size} bits cannot have the dimensions {list(shape)}")
@@ -240,7 +240,7 @@ class SDR:
             raise InvalidType(f"axis must be the number of a dimension, not {shown(at)}")
         chosen = _inputs(given if inputs is None else (*given, inputs))
         if at >= len(self._dimensions):
-            raise RefusedValue(f"axis {shown(at)} is no dimension of an SDR of {self._dimensions}")
+            raise RefusedValue(f"axis {shown(at)} is not a dimension of an SDR of {self._dimensions}")
         shapes = [sdr._dimensions for sdr in chosen]
         whole_shape = list(self._dimensions)
         for shape in shapes:
@@ -348,7 +348,7 @@ def _items(given: Any, what: str) -> list[Any]:
 
 
 def can_be_listed(given: object) -> bool:
-    """Whether it has elements; an array of no dimensions says so and has none."""
+    """Whether it has elements; an array without dimensions claims to, and has none."""
     return isinstance(given, Iterable) and getattr(given, "ndim", 1) != 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from neardup.calibration import MODES, Calibration
+from neardup.calibration.model import MODES, Calibration
 from neardup.files import atomic_file
 from neardup.report import render_page
 

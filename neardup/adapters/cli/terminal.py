@@ -1,26 +1,37 @@
-"""Progress on standard error: a moving bar on a terminal, else one line when a stage is done."""
+"""The terminal as an observer: a moving bar where somebody looks, else one line when a stage is done."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
+from neardup.adapters.cli.spelling import spelled
+from neardup.observers import SILENT, Advance, Observer
 from neardup.wording import counted
 
-Advance = Callable[[int, int], None]
-"""Documents, and of another unit how much, that are done so far."""
+
+class Terminal(Observer):
+    """Progress and notes on standard error; *quiet* leaves the progress out."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+
+    def stage(
+        self, name: str, *, total: int = 0, unit: str = "bytes", what: str = "document"
+    ) -> AbstractContextManager[Advance]:
+        if self._quiet:
+            return SILENT.stage(name)
+        return _stage(name, total, unit, what)
+
+    def note(self, text: str, *, minor: bool = False) -> None:
+        if not (self._quiet and minor):
+            print(f"neardup: {spelled(text)}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def stage(
-    name: str, *, total: int = 0, unit: str = "bytes", what: str = "document", quiet: bool = False
-) -> Iterator[Advance]:
-    """Call the result with the documents, and the bytes or another *unit*, that are done so far.
-
-    *total* of the unit are to do, 0 if unknown. *what* is what is counted instead of documents.
-    """
+def _stage(name: str, total: int, unit: str, what: str) -> Iterator[Advance]:
     start = time.monotonic()
     done = 0
 
@@ -31,9 +42,6 @@ def stage(
             show(documents, at)
 
     show: Advance | None = None
-    if quiet:
-        yield advance
-        return
     if sys.stderr.isatty():
         with _bar(name, total, unit) as show:
             yield advance
@@ -41,21 +49,6 @@ def stage(
         yield advance
     took = time.monotonic() - start
     print(f"{name}: {counted(done, what)} in {took:.1f} s", file=sys.stderr, flush=True)
-
-
-def by_share(advance: Advance, documents: int, step: int = 0, steps: int = 1) -> Callable[[float], None]:
-    """*advance* for who knows what share is done, of one of several *steps*, and whose unit is documents."""
-
-    def tell(share: float) -> None:
-        done = int(documents * (step + share) / steps)
-        advance(done, done)
-
-    return tell
-
-
-def note(text: str) -> None:
-    """Say something that a person should know, and that ends nothing."""
-    print(f"neardup: {text}", file=sys.stderr, flush=True)
 
 
 @contextmanager

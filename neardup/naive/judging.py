@@ -1,0 +1,408 @@
+"""Whether one text is a copy of another: profiles, measures, the tests of a rule, and neighbours that object.
+
+Everything is integers: similarities and shares are in ten-thousandths, rounded down. The numbers of a rule
+are handed in by name; docs/quality.md says what each test is for.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isqrt
+
+from neardup.naive.texts import features_of, is_cjk, normalize_text
+
+Feature = tuple[int, str]
+Rule = Mapping[str, int]
+
+WHOLE = 10_000
+# From this plain similarity on two texts are neighbours; from this on, nearly the same text.
+NEIGHBOUR, SAME = 6000, 9000
+# Rivals of a pair that are asked, in each of the two tests.
+RIVALS = 16
+
+NEARLY_IDENTICAL = "nearly identical"
+SHORT_EDITED = "same short text, edited"
+REVISION = "revision"
+PERHAPS_FORM = "nearly identical, perhaps a form"
+TOO_DIFFERENT = "too different"
+OTHER_NUMBERS = "different numbers"
+TEMPLATE = "same template, different content"
+COMMON_TEXT = "shares mostly common text"
+UNCLEAR = "too short to tell a revision from a sibling"
+PASSAGE = "a whole passage was replaced"
+FRAME = "same frame, other content"
+NOT_STRICT = "not close enough for strict"
+OTHER_SUBJECT = "same words about another subject"
+ACCEPTING = (NEARLY_IDENTICAL, SHORT_EDITED, REVISION, PERHAPS_FORM)
+MEASURED = (
+    *ACCEPTING, TOO_DIFFERENT, OTHER_NUMBERS, TEMPLATE, COMMON_TEXT, UNCLEAR, PASSAGE, FRAME, NOT_STRICT,
+    OTHER_SUBJECT,
+)  # fmt: skip
+
+# --- the profile of a text -------------------------------------------------------------------------------
+
+# 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
+COMMON = (32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1)
+# The frequency of a feature that nobody else has; it is held by no profile.
+ALONE = 1
+
+
+def knee_of(documents: int) -> int:
+    """A feature that at most this many documents have is rare."""
+    return max(16, isqrt(documents) // 3)
+
+
+def common_weight(frequency: int, knee: int) -> int:
+    """How much a feature counts where common text counts little.
+
+    >>> [common_weight(frequency, 16) for frequency in (1, 2, 16, 31, 32, 64, 128)]
+    [0, 32, 32, 32, 27, 23, 19]
+    """
+    if frequency <= ALONE:
+        return 0
+    doublings = max(0, (frequency // knee).bit_length() - 1)
+    return COMMON[doublings] if doublings < len(COMMON) else 0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What verification knows of one text."""
+
+    occurs: Mapping[Feature, int]
+    """bit_length of the occurrences of each feature, of those that others have, too."""
+    counts: Mapping[Feature, int]
+    """How much each of them counts where common text counts little."""
+    rare: frozenset[Feature]
+    """Those that few documents have."""
+    all: int
+    """How many features there are with those that nobody else has."""
+    squares: tuple[int, int, int]
+    """The squared lengths of the vectors of the three measures; of the plain one over all features."""
+    tokens: Sequence[str]
+    """Words, and CJK characters, in the order of the text."""
+    numbers: frozenset[str]
+    """The numbers among them."""
+    joined: frozenset[str]
+    """Those, and what two to four neighbouring ones give when they are joined."""
+
+    @classmethod
+    def of(cls, text: str, frequencies: Mapping[Feature, int] | None = None, documents: int = 0) -> Profile:
+        """The profile of a text. *frequencies* says how many of the *documents* have each feature; without
+        them all features are rare."""
+        normal = normalize_text(text)
+        found = Counter(features_of(normal, "mixed:4") if normal.strip("_ ") else [])
+        frequency = {f: 2 if frequencies is None else frequencies.get(f, 0) for f in found}
+        knee = knee_of(documents)
+        shared = [feature for feature in found if frequency[feature] > ALONE]
+        occurs = {feature: found[feature].bit_length() for feature in shared}
+        counts = {feature: common_weight(frequency[feature], knee) for feature in shared}
+        rare = frozenset(feature for feature in shared if frequency[feature] <= knee)
+        tokens = tokens_of(normal)
+        numbers, joined = numbers_of(tokens)
+        return cls(
+            occurs=occurs,
+            counts=counts,
+            rare=rare,
+            all=len(found),
+            squares=(
+                sum(count.bit_length() ** 2 for count in found.values()),
+                sum((occurs[feature] * counts[feature]) ** 2 for feature in shared),
+                sum(occurs[feature] ** 2 for feature in rare),
+            ),
+            tokens=tokens,
+            numbers=numbers,
+            joined=joined,
+        )
+
+
+def tokens_of(normal: str) -> list[str]:
+    """The words of a normalised text outside CJK, and every CJK character, in order.
+
+    >>> tokens_of("ab 12 漢字x")
+    ['ab', '12', '漢', '字', 'x']
+    """
+    return "".join(f" {letter} " if is_cjk(letter) else letter for letter in normal).split()
+
+
+def numbers_of(tokens: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The numbers among the tokens; and with them what two to four neighbouring ones give when joined.
+
+    >>> [sorted(found) for found in numbers_of(["1", "2", "x", "3"])]
+    [['1', '2', '3'], ['1', '12', '2', '3']]
+    """
+    numbers: set[str] = set()
+    joined: set[str] = set()
+    run: list[str] = []
+    for token in tokens:
+        run = [*run, token] if all(unicodedata.category(letter)[0] == "N" for letter in token) else []
+        numbers.update(run[-1:])
+        joined.update("".join(run[-count:]) for count in range(1, min(len(run), 4) + 1))
+    return frozenset(numbers), frozenset(joined)
+
+
+# --- measures --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What two texts have in common, whatever else there is in the collection."""
+
+    plain: int
+    """Cosine of the features, weighted by their occurrences."""
+    weighted: int
+    """The same, where common text counts little."""
+    rare: int
+    """The same over features that few documents have."""
+
+
+def cosine(dot: int, left: int, right: int) -> int:
+    """In ten-thousandths, rounded down; 0 where one side has nothing.
+
+    >>> cosine(1, 1, 2)
+    7071
+    """
+    return min(WHOLE, isqrt(dot * dot * WHOLE * WHOLE // (left * right))) if left and right else 0
+
+
+def measure(left: Profile, right: Profile) -> Measures:
+    """The three similarities of two texts."""
+
+    both = left.occurs.keys() & right.occurs.keys()
+    product = {feature: left.occurs[feature] * right.occurs[feature] for feature in both}
+    dots = (
+        sum(product.values()),
+        sum(product[feature] * left.counts[feature] ** 2 for feature in both),
+        sum(product[feature] for feature in both & left.rare),
+    )
+    return Measures(*map(cosine, dots, left.squares, right.squares))
+
+
+# --- the tests that look at a pair by itself -------------------------------------------------------------
+
+
+def judge_alone(left: Profile, right: Profile, seen: Measures, rule: Rule) -> str:
+    """The reason of a verdict that knows of no other text. Tests 2 to 10a of docs/quality.md."""
+    reason = judge_measured(left, right, seen, rule)
+    subject = reason in ACCEPTING and other_subject(left, right, rule["subject"])
+    return OTHER_SUBJECT if subject else reason
+
+
+def judge_measured(left: Profile, right: Profile, seen: Measures, rule: Rule) -> str:
+    """Tests 2 to 10: the first that decides gives the reason."""
+    if seen.plain < rule["floor"]:
+        return TOO_DIFFERENT
+    high = seen.plain >= rule["high"]
+    if not high and not rule["grey"]:
+        return NOT_STRICT
+    drops = seen.weighted + rule["drop"] < seen.plain
+    if high and seen.rare < rule["rare"] and drops:
+        return COMMON_TEXT
+    if not high and (seen.rare < rule["rare"] or seen.weighted < rule["common"]):
+        return COMMON_TEXT
+
+    shorter, longer = sorted((len(left.tokens), len(right.tokens)))
+    short, long = longer <= rule["short"], shorter >= rule["long"]
+    near = long and seen.plain >= rule["near"]
+    if other_numbers(left, right) * rule["near_numbers" if near else "numbers"] > shorter:
+        return OTHER_NUMBERS
+
+    ours, theirs = gaps(left.tokens, right.tokens), gaps(right.tokens, left.tokens)
+    fewest = min(sum(ours), sum(theirs))
+    if high:
+        if not short and not long and seen.plain < rule["middle_high"]:
+            few = "middle_words" if seen.weighted < seen.plain else "middle_common"
+            if fewest * rule[few] > shorter:
+                return UNCLEAR
+        return NEARLY_IDENTICAL
+    if short:
+        return COMMON_TEXT if seen.rare < rule["short_rare"] else SHORT_EDITED
+    if long:
+        if min(max(ours, default=0), max(theirs, default=0)) * rule["passage"] > shorter:
+            return PASSAGE
+        in_passages = sum(ours) + sum(theirs) > rule["gap"] * (len(ours) + len(theirs))
+        return FRAME if in_passages and drops else REVISION
+    rises = seen.weighted >= seen.plain + rule["drop"] and seen.rare >= rule["middle_rare"]
+    added = rises and fewest * rule["middle_common"] <= shorter
+    return REVISION if rule["grey_middle"] or added else UNCLEAR
+
+
+def gaps(own: Sequence[str], other: Sequence[str]) -> list[int]:
+    """The lengths of the runs of words in no pair of neighbouring words that the other text has.
+
+    >>> gaps("a b x y c d z".split(), "a b c d".split())
+    [2, 1]
+    """
+    known = set(pairwise(other))
+    covered = {place for at, two in enumerate(pairwise(own)) if two in known for place in (at, at + 1)}
+    found, run = [], 0
+    for at in range(len(own) + 1):
+        if at < len(own) and at not in covered:
+            run += 1
+        elif run:
+            found.append(run)
+            run = 0
+    return found
+
+
+def other_numbers(left: Profile, right: Profile) -> int:
+    """The numbers of one text that the other lacks, joined or not: of the side that has fewer."""
+    return min(len(left.numbers - right.joined), len(right.numbers - left.joined))
+
+
+def only_in(own: Profile, other: Profile, first: int) -> set[str]:
+    """Words among the *first* of one text that the other has nowhere; numbers are none."""
+    return set(own.tokens[:first]) - set(other.tokens) - own.numbers
+
+
+def other_subject(left: Profile, right: Profile, first: int) -> bool:
+    """Whether a word among the first of one text, and one among those of the other, each of which the other
+    text has nowhere, occur at least twice between the same two words."""
+
+    def places(profile: Profile, subject: str) -> Counter[tuple[str, str]]:
+        words = profile.tokens
+        threes = zip(words, words[1:], words[2:], strict=False)
+        return Counter((before, behind) for before, middle, behind in threes if middle == subject)
+
+    return any(
+        (places(left, ours) & places(right, theirs)).total() >= 2
+        for ours in only_in(left, right, first)
+        for theirs in only_in(right, left, first)
+    )
+
+
+# --- neighbours ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """The neighbours of a pair that are asked."""
+
+    groups: Sequence[Profile] = ()
+    """The nearest one of each group of nearly identical texts that neither of the two is in."""
+    all: Sequence[Profile] = ()
+    """The nearest ones of any group."""
+    both_have_copies: bool = False
+    """Whether each of the two is nearly identical to others, of another group than the other one."""
+
+
+class Neighbourhood:
+    """Who is near whom: texts are numbered in keep order, pairs have their plain similarity."""
+
+    def __init__(self, pairs: Mapping[tuple[int, int], int]) -> None:
+        self.near: dict[int, dict[int, int]] = {}
+        self.group: dict[int, int] = {}
+        for (left, right), plain in pairs.items():
+            if plain < NEIGHBOUR:
+                continue
+            for one, other in ((left, right), (right, left)):
+                self.near.setdefault(one, {})[other] = plain
+                self.group.setdefault(one, one)
+            if plain >= SAME:
+                old, new = self.group[left], self.group[right]
+                self.group = {one: new if label == old else label for one, label in self.group.items()}
+
+    def nearest(self, left: int, right: int) -> list[int]:
+        """The neighbours of both, the nearest first; of equally near ones the one to be kept."""
+        ours, theirs = self.near.get(left, {}), self.near.get(right, {})
+        plain = {one: max(ours.get(one, 0), theirs.get(one, 0)) for one in {*ours, *theirs} - {left, right}}
+        return sorted(plain, key=lambda one: (-plain[one], one))
+
+    def of_other_groups(self, left: int, right: int) -> list[int]:
+        """The nearest one of every group that neither is in."""
+        met = {self.group.get(left), self.group.get(right)}
+        found = []
+        for one in self.nearest(left, right):
+            if self.group[one] not in met:
+                met.add(self.group[one])
+                found.append(one)
+        return found
+
+    def are_two_groups(self, left: int, right: int) -> bool:
+        """Whether each is in a group with others that differ from it, and not in a group with the other."""
+
+        def has_others(one: int) -> bool:
+            return any(SAME <= plain < WHOLE for plain in self.near.get(one, {}).values())
+
+        apart = self.group.get(left) != self.group.get(right)
+        return apart and has_others(left) and has_others(right)
+
+    def rivals(self, left: int, right: int, profile: Callable[[int], Profile]) -> Rivals:
+        """The neighbours of a pair that are asked."""
+        return Rivals(
+            [profile(one) for one in self.of_other_groups(left, right)[:RIVALS]],
+            [profile(one) for one in self.nearest(left, right)[:RIVALS]],
+            self.are_two_groups(left, right),
+        )
+
+
+def contest(left: Profile, right: Profile, seen: Measures, rule: Rule, rivals: Rivals, reason: str) -> str:
+    """Let the neighbours of an accepted pair object. Tests 11 to 13 of docs/quality.md."""
+    high = seen.plain >= rule["high"]
+    ours, theirs = left.occurs.keys(), right.occurs.keys()
+    shared = ours & theirs
+    # On the side that has fewer: features that only one of the two has, and those of them that others have.
+    differing = max(0, min(left.all, right.all) - len(shared))
+    leftover = min(len(ours), len(theirs)) - len(shared)
+
+    def is_sibling(rival: Profile) -> bool:
+        def differs(side: Profile) -> bool:
+            apart = max(0, min(side.all, rival.all) - len(side.occurs.keys() & rival.occurs.keys()))
+            return apart * 4 >= differing * 3
+
+        return len(shared - rival.occurs.keys()) * 4 < differing and differs(left) and differs(right)
+
+    def held_by_few(features: Iterable[Feature]) -> int:
+        return sum(sum(one in rival.occurs for rival in rivals.groups) < 2 for one in features)
+
+    def stands_out() -> bool:
+        """Whether enough of what is in dispute is the pair's own."""
+        own = held_by_few(shared) if leftover else len(shared)
+        share = rule["high_contrast" if high else "contrast"]
+        least = min(held_by_few(ours - theirs), held_by_few(theirs - ours)) if high else leftover
+        against = [leftover, least] if own else [leftover]
+        return any(own * WHOLE >= (own + other) * share for other in against)
+
+    little = differing * rule["slot"] < len(shared)
+    asks = differing > 0 and differing * rule["fine_slot"] >= len(shared)
+    siblings = sum(map(is_sibling, rivals.all)) >= rule["siblings"] if asks else rule["siblings"] == 0
+    first = rule["families"]
+    two_families = (
+        not high
+        and rivals.both_have_copies
+        and bool(only_in(left, right, first))
+        and bool(only_in(right, left, first))
+    )
+    if (siblings and not little) or two_families or not stands_out():
+        return TEMPLATE
+    return PERHAPS_FORM if siblings and reason == NEARLY_IDENTICAL else reason
+
+
+def judge(left: Profile, right: Profile, rule: Rule, rivals: Rivals | None = None) -> tuple[str, Measures]:
+    """The verdict on a pair among its *rivals*: the reason in words, and the measures that it rests on.
+
+    >>> rule = {"floor": 6400, "high": 9000, "grey": 0, "drop": 500, "rare": 3400}
+    >>> judge(Profile.of("the cat sat"), Profile.of("a dog ran"), rule)[0]
+    'too different'
+    """
+    seen = measure(left, right)
+    reason = judge_alone(left, right, seen, rule)
+    if rivals is not None and reason in ACCEPTING:
+        reason = contest(left, right, seen, rule, rivals, reason)
+    return reason, seen
+
+
+def judge_share(left: Profile, right: Profile, name: str, least: int) -> tuple[str, Measures]:
+    """The verdict of a share of features, `jaccard` or `containment`, from *least* on.
+
+    It takes the place of the plain similarity.
+    """
+    shared = len(left.occurs.keys() & right.occurs.keys())
+    whole = left.all + right.all - shared if name == "jaccard" else min(left.all, right.all)
+    figure = shared * WHOLE // max(whole, 1)
+    seen = measure(left, right)
+    reason = REVISION if figure >= max(1, least) else TOO_DIFFERENT
+    return reason, Measures(figure, seen.weighted, seen.rare)

@@ -1,0 +1,331 @@
+"""Passes: the stages of a run over whole inputs, on one machine.
+
+A stage turns values into values. Here it is given batch after batch, read ahead; its observer is told
+how far it is, and what it has done is kept in checkpoints.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import _native, picture_flow, text_flow, wording
+from neardup.ahead import WORKERS, worked_ahead
+from neardup.candidates import Candidates, reaches
+from neardup.checkpoints import Checkpoints
+from neardup.fingerprints import Fingerprints
+from neardup.numbering import Flags, either
+from neardup.observers import Observer, by_share, checked
+from neardup.parts import Surveyed, load_survey, save_fingerprints, save_survey
+from neardup.representatives import Representatives
+from neardup.requests import Request
+from neardup.schemes import Scheme
+from neardup.sources import Source
+from neardup.stars import crowded_keepers, leading, open_to, take
+from neardup.survey import Again, Surveyor
+from neardup.types import Batch, Ranks, RowNumbers, TextNumbers
+from neardup.verdicts import Judge, Judgements, Unverified
+from neardup.verifiers import Measure, Verdicts, Verifier, measuring_scheme
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+# What is joined: only one of several equal texts or images.
+DISTINCT: Final = {False: ("texts", "distinct text"), True: ("pictures", "distinct picture")}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passes:
+    """Those of one run."""
+
+    request: Request
+    observer: Observer
+    checkpoints: Checkpoints
+
+    # --- over the documents --------------------------------------------------------------------------------
+
+    def survey(self) -> Surveyed:
+        """What is known about all documents without their texts, and how common each feature is."""
+        sources = self.request.sources
+        begun = load_survey(self.checkpoints)
+        if begun is not None and not self.checkpoints.remembers:
+            read = wording.counted(len(begun.documents), self.request.noun)
+            place = self.checkpoints.folder
+            self.observer.note(f"resuming from what is in {place}, where {read} had been read", minor=True)
+        if begun is None or begun.counts is None:
+            begun = self._surveyed(begun)
+        else:
+            for source, counts in zip(sources, begun.counts, strict=True):
+                source.restore(counts)
+        # From now on every reading must give these documents.
+        for source, rows in zip(sources, (slice(begun.first), slice(begun.first, None)), strict=False):
+            source.expected = Again(begun.documents.ids[rows], begun.documents.spelling[rows], begun.key)
+        return begun
+
+    def _surveyed(self, begun: Surveyed | None) -> Surveyed:
+        request = self.request
+        key = secrets.token_bytes(32) if begun is None else begun.key
+        table = _native.Frequencies() if begun is None else begun.frequencies
+        documents = None if begun is None else begun.documents
+        first, skip = (0, 0) if begun is None else (begun.first, begun.batches)
+        scheme, fields = measuring_scheme(), request.settings.fields
+        surveyor = Surveyor(scheme, fields, table, request.threads, documents, key=key)
+        seen = 0
+        for source in request.sources:
+            with self.observer.stage("read", total=source.size, what=request.noun) as advance:
+                batches = iter(source)
+                seen += sum(1 for _ in islice(batches, max(skip - seen, 0)))
+                while (next_one := next(batches, None)) is not None:
+                    # A checkpoint names the batches that are counted, so none may be at work meanwhile.
+                    with self._ahead(self._until_due(next_one, batches), surveyor.look) as looked_at:
+                        for batch, found in looked_at:
+                            surveyor.add(batch, found)
+                            seen += 1
+                            first += len(batch) if source is request.source else 0
+                            advance(surveyor.count, source.consumed)
+                    if self.checkpoints.due(complete=False):
+                        part = Surveyed(surveyor.documents(), table, key, first, batches=seen)
+                        save_survey(self.checkpoints, part)
+                        del part
+        counts = [source.counts() for source in request.sources]
+        done = Surveyed(surveyor.documents(), table, key, first, counts=counts)
+        if self.checkpoints.due(complete=True):
+            save_survey(self.checkpoints, done)
+        return done
+
+    def _until_due(self, first: Batch, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The *first* batch and the next ones, until a checkpoint is due."""
+        for batch in chain([first], batches):
+            yield batch
+            if self.checkpoints.due(complete=False):
+                return
+
+    def _ahead(
+        self, batches: Iterator[T], work: Callable[[T], U]
+    ) -> closing[Generator[tuple[T, U], None, None]]:
+        """All batches, each with what *work* makes of it: of the next ones, while the last ones are used."""
+        return closing(worked_ahead(batches, work, min(WORKERS, self.request.threads or WORKERS)))
+
+    def fingerprint(self, scheme: Scheme, texts: Representatives) -> Fingerprints:
+        """The fingerprints of all documents, each where *texts* places it."""
+        request, count = self.request, len(texts.of_document)
+        words = np.zeros((count, (scheme.bits + 63) // 64), dtype=np.uint64)
+        valid = np.zeros(count, dtype=bool)
+        prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
+        if count < 2 and request.settings.verify != "none":  # nothing is near to it
+            return prints
+        done = self.checkpoints.load("fingerprints")
+        known = 0
+        for part in () if done is None else done.to_batches():
+            before = Fingerprints.from_arrow(part.column("fingerprint"), scheme.bits, scheme.digest)
+            places = texts.place(_rows(known, len(before)))
+            words[places], valid[places] = before.words, before.valid
+            known += len(before)
+        content = picture_flow if request.pictures else text_flow
+        at = 0
+        for source in request.sources if known < count else ():
+            batches, at = _skipped(source, at, known)
+            with (
+                self.observer.stage("fingerprint", total=source.size, what=request.noun) as advance,
+                self._ahead(
+                    batches, lambda batch: content.fingerprints(scheme, batch, threads=request.threads)
+                ) as made,
+            ):
+                for batch, some in made:
+                    places = texts.place(_rows(at, len(batch)))
+                    words[places], valid[places] = some.words, some.valid
+                    at += len(batch)
+                    advance(at, source.consumed)
+                    if self.checkpoints.due(complete=at == count):
+                        save_fingerprints(self.checkpoints, prints, texts, at)
+        # What is no longer written is read where it is.
+        words.flags.writeable = valid.flags.writeable = False
+        return prints
+
+    @contextmanager
+    def set_aside(
+        self,
+        needed: TextNumbers,
+        texts: Representatives,
+        measure: Measure,
+        frequencies: _native.Frequencies | None,
+    ) -> Iterator[Verifier]:
+        """A verifier that has the texts with the *needed* numbers."""
+        request = self.request
+        wanted = np.full(len(texts.of_document), -1, dtype=np.int32)
+        wanted[texts.document[needed]] = needed
+        with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.checkpoints.folder) as folder:
+            verifier = Verifier(
+                measure,
+                frequencies,
+                memory=request.memory,
+                spill=os.path.join(folder, "texts"),
+                threads=request.threads,
+            )
+            verifier.expect(len(texts), needed)
+            at = 0
+            for source in request.sources if len(needed) else ():
+                with self.observer.stage("read again", total=source.size, what=request.noun) as advance:
+                    for batch in source:
+                        numbers = wanted[at : at + len(batch)]
+                        if (numbers >= 0).any():
+                            verifier.add(numbers, batch.texts)
+                        at += len(batch)
+                        advance(at, source.consumed)
+            yield verifier
+
+    # --- over the texts ------------------------------------------------------------------------------------
+
+    def candidates(self, prints: Fingerprints, texts: Representatives) -> Candidates:
+        """The pairs of different texts that are near enough to be compared."""
+        request, settings = self.request, self.request.settings
+        own, documents = texts.own(prints), len(prints)
+        work, threads, memory = self.checkpoints.folder, request.threads, request.memory
+        thumbs = cache(lambda: picture_flow.thumbs_of(request.sources, texts, memory=memory, work=work))
+        proposed = self.checkpoints.load("candidates")
+        if proposed is None:
+            unit, what = DISTINCT[request.pictures]
+            with self.observer.stage("join", total=len(texts), unit=unit, what=what) as advance:
+                if request.pictures:
+                    steps = [by_share(advance, len(texts), step, 4) for step in range(4)]
+                    proposed = picture_flow.propose(thumbs, documents, settings, threads=threads, tell=steps)
+                else:
+                    tell = by_share(advance, len(texts))
+                    proposed = text_flow.propose(
+                        own,
+                        texts,
+                        settings,
+                        neighbours=request.sizes.neighbours,
+                        threads=threads,
+                        memory=memory,
+                        tell=tell,
+                    )
+                    tell(1.0)
+            if self.checkpoints.due(complete=True):
+                self.checkpoints.save("candidates", proposed)
+        if request.pictures:
+            return picture_flow.candidates(proposed, own, settings, texts, thumbs)
+        return text_flow.candidates(proposed, own, settings)
+
+    @contextmanager
+    def judging(
+        self,
+        found: Candidates,
+        texts: Representatives,
+        measure: Measure,
+        frequencies: _native.Frequencies,
+    ) -> Iterator[Judge]:
+        """The judge of pairs of texts, which are at hand meanwhile."""
+        request = self.request
+        size = request.sizes.round
+        if not measure.verifies:
+            yield Unverified()
+        elif found.ways is not None:
+            yield picture_flow.judge(
+                measure.name, request.settings, found.ways, round=size, threads=request.threads
+            )
+        else:
+            # A text that is in no pair is near nothing, and is never needed.
+            needed = TextNumbers(either(len(texts), found.left, found.right))
+            with self.set_aside(needed, texts, measure, frequencies) as verifier:
+                if measure.rule is None:
+                    yield text_flow.Sharing(verifier, size)
+                else:
+                    yield text_flow.Ruling(verifier)
+
+    def verify(self, found: Candidates, judge: Judge, *, verified: bool) -> Judgements:
+        """Every candidate pair, measured and judged."""
+        judgements = Judgements(found, verified=verified)
+        if not verified:
+            return judgements
+        done, more = self.checkpoints.load("verdicts"), False
+        with self.observer.stage("verify", total=len(found), unit="pairs", what="pair") as advance:
+            if count := 0 if done is None else judgements.restore(done):
+                advance(count, count)
+            for pairs in checked(judge.parts(found), self.observer):
+                if judgements.judged[pairs].all():
+                    continue
+                left, right = TextNumbers(found.left[pairs]), TextNumbers(found.right[pairs])
+                judgements.note(pairs, judge.judge_part(left, right))
+                more, count = True, count + len(pairs)
+                advance(count, count)
+                if self.checkpoints.due(complete=False):
+                    self.checkpoints.save("verdicts", judgements.table())
+                    more = False
+            if more and self.checkpoints.due(complete=True):
+                self.checkpoints.save("verdicts", judgements.table())
+            judge.meet(found, judgements)
+            advance(len(found), len(found))
+        return judgements
+
+    def crowds(
+        self,
+        keeper: TextNumbers,
+        rank: Ranks,
+        found: Candidates,
+        texts: Representatives,
+        judgements: Judgements,
+        judge: Judge,
+    ) -> Candidates:
+        """Let keepers in crowded places take what is accepted against them and has no better keeper. A keeper
+        with more candidates than were considered was compared only with the nearest of them.
+
+            In the order, each is compared with everything near it. Changes *keeper*, and adds to
+            *judgements*. Only texts that have a candidate are considered: the others were not set aside.
+        """
+        if not len(found.crowded):
+            return found
+        leads, known = leading(keeper), found.left << 32 | found.right
+        met = np.zeros(len(keeper), dtype=bool)
+        met[found.left] = met[found.right] = True
+        more: list[tuple[TextNumbers, TextNumbers, npt.NDArray[np.int32], Verdicts]] = []
+        for reach in reaches(found, crowded_keepers(keeper, rank, found)):
+            if keeper[reach.text] != reach.text:
+                continue
+            reach = open_to(reach, keeper, rank, texts, met)
+            was, places = _among(known, *reach.pairs)
+            taken = reach.others[was][judgements.accepted[places[was]]]
+            if len((new := reach.only(~was)).others):
+                verdicts = judge.judge(*new.pairs)
+                more.append((*new.pairs, new.distance, verdicts))
+                taken = np.concatenate([taken, new.others[verdicts.accepted]])
+            take(reach.text, TextNumbers(taken), keeper, leads)
+        if more:
+            left, right, distance, judged = zip(*more, strict=True)
+            one, other = TextNumbers(np.concatenate(left)), TextNumbers(np.concatenate(right))
+            found = found.with_more(one, other, np.concatenate(distance))
+            judgements.learn(found, judged)
+        return found
+
+
+def _rows(first: int, count: int) -> RowNumbers:
+    return RowNumbers(np.arange(first, first + count))
+
+
+def _skipped(source: Source, at: int, known: int) -> tuple[Iterator[Batch], int]:
+    """The batches of *source* after the first *known* rows, of which *at* were before it; the next row."""
+    batches = iter(source)
+    while at < known and (batch := next(batches, None)) is not None:
+        if at + len(batch) > known:  # batches are not as they were
+            return chain([batch], batches), at
+        at += len(batch)
+    return batches, at
+
+
+def _among(
+    known: npt.NDArray[np.int64], left: TextNumbers, right: TextNumbers
+) -> tuple[Flags, npt.NDArray[np.int64]]:
+    """Which pairs are *known*, those being sorted, each as left << 32 | right; and where they are."""
+    keys = left << 32 | right
+    places = np.minimum(np.searchsorted(known, keys), max(len(known) - 1, 0))
+    return known[places] == keys, places

@@ -1,0 +1,150 @@
+"""Representatives: one document for each text that occurs; the others are its copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neardup import _native
+from neardup.fingerprints import Fingerprints
+from neardup.keep import Keep, keep_order
+from neardup.numbering import Flags, steps
+from neardup.settings import Settings
+from neardup.survey import Documents, changed
+from neardup.types import PrintPlaces, RowNumbers, TextNumbers, label
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Representatives:
+    """One document for each text that occurs, numbered in keep order; the others are its copies.
+
+    With *across*, a document and its copies are of one source, and are not compared with each other.
+    """
+
+    document: RowNumbers
+    """The document that represents a text."""
+    of_document: TextNumbers
+    """The text of each document, -1 if it has no information."""
+    others: RowNumbers
+    """The documents that represent no text, in the order of the input."""
+    spelling: npt.NDArray[np.uint32]
+    """Tells apart documents whose texts differ only in case, spacing and punctuation."""
+    twin: TextNumbers
+    """With *across* and *within*, the first text that is equal to each."""
+    field: npt.NDArray[np.int32]
+    """What these compare, as a number; nothing without them."""
+    across: bool
+    within: bool
+    fixed: Flags
+
+    @classmethod
+    def of(
+        cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags, threads: int | None
+    ) -> Representatives:
+        """The texts of *documents*."""
+        name = settings.within or settings.across
+        codes = None
+        if name is not None:
+            seen: dict[str | None, int] = {}
+            codes = np.array(
+                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int32
+            )
+        # Across sources a document that is protected and one that is not are never one text: the one may be a
+        # copy of what the other is not compared with.
+        apart = codes if codes is None or settings.across is None else codes * 2 + fixed
+        document, of_document, twin = _native.one_of_each(
+            documents.content,
+            None if apart is None else apart.astype(np.uint32),
+            order_of(documents, keep, fixed, None, threads=threads),
+        )
+        alone = np.ones(len(documents), dtype=bool)
+        alone[document] = False
+        return cls(
+            document=RowNumbers(document),
+            of_document=TextNumbers(of_document),
+            others=RowNumbers(np.flatnonzero(alone).astype(np.int32)),
+            spelling=documents.spelling,
+            twin=TextNumbers(twin),
+            field=np.zeros(0, np.int32) if codes is None else codes[document],
+            across=settings.across is not None,
+            within=settings.within is not None,
+            fixed=fixed[document],
+        )
+
+    def __len__(self) -> int:
+        """How many texts there are."""
+        return len(self.document)
+
+    def place(self, rows: RowNumbers) -> PrintPlaces:
+        """The places of documents' fingerprints: those of the texts in their order, then the others."""
+        text = self.of_document[rows]
+        stands = text >= 0
+        stands[stands] = self.document[text[stands]] == rows[stands]
+        return PrintPlaces(np.where(stands, text, len(self) + np.searchsorted(self.others, rows)))
+
+    def document_at(self, places: PrintPlaces) -> RowNumbers:
+        """The documents whose fingerprints are at *places*."""
+        is_text = places < len(self)
+        rest = places[~is_text] - np.uint32(len(self))
+        return RowNumbers(np.concatenate([self.document[places[is_text]], self.others[rest]]))
+
+    def own(self, prints: Fingerprints) -> Fingerprints:
+        """The fingerprints of the texts, of all that were placed; no copy is made."""
+        count = len(self)
+        return Fingerprints(
+            prints.words[:count], bits=prints.bits, valid=prints.valid[:count], digest=prints.digest
+        )
+
+    def equal(self, one: RowNumbers, other: RowNumbers) -> Flags:
+        """Which of the documents have the same text, two by two."""
+        texts = self.of_document[one], self.of_document[other]
+        if len(self.twin):
+            texts = self.twin[texts[0]], self.twin[texts[1]]
+        found: Flags = texts[0] == texts[1]
+        return found
+
+    def spelled_alike(self, one: RowNumbers, other: RowNumbers) -> Flags:
+        """Which of the documents with the same text are the same letter for letter, two by two."""
+        found: Flags = self.spelling[one] == self.spelling[other]
+        return found
+
+    def comparable(self, left: TextNumbers, right: TextNumbers) -> Flags:
+        """Which pairs may be compared: of one source, or of two, as the user wants."""
+        wanted: Flags = ~(self.fixed[left] & self.fixed[right])
+        if self.within:
+            wanted &= self.field[left] == self.field[right]
+        if self.across:
+            wanted &= self.field[left] != self.field[right]
+        return wanted
+
+
+def check_copies(prints: Fingerprints, texts: Representatives) -> None:
+    """Raise if a copy that should be its text letter for letter has another fingerprint."""
+    for some in steps(len(texts.others)):
+        rows = texts.others[some]
+        text = texts.of_document[rows]
+        copies = text >= 0
+        copies[copies] = texts.spelled_alike(
+            RowNumbers(rows[copies]), RowNumbers(texts.document[text[copies]])
+        )
+        places = len(texts) + some[copies]
+        if (prints.words[places] != prints.words[text[copies]]).any():
+            raise changed("the input", "two documents with one text have two fingerprints")
+
+
+def order_of(
+    documents: Documents,
+    keep: Keep,
+    fixed: Flags | None,
+    pairs: npt.NDArray[np.uint32] | None,
+    rows: RowNumbers | None = None,
+    *,
+    threads: int | None,
+) -> npt.NDArray[np.int32]:
+    """The keep order of all documents, or of some *rows*: of their places among these."""
+    fields = {name: documents.column(name) for name in keep.fields}
+    return keep_order(
+        keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed, threads=threads
+    )

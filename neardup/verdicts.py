@@ -1,0 +1,99 @@
+"""Verdicts: what was found for each candidate pair, collected while pairs are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from neardup.candidates import Candidates
+from neardup.types import PairNumbers, TextNumbers
+from neardup.verifiers import WHOLE, Verdicts
+
+
+class Judge(Protocol):
+    """What judges pairs of texts."""
+
+    def parts(self, found: Candidates) -> Iterable[PairNumbers]:
+        """All candidate pairs, in parts each of which can be judged by itself."""
+
+    def judge_part(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        """Verdicts on the pairs of a part."""
+
+    def judge(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        """Verdicts on any pairs, once the candidates are judged."""
+
+    def meet(self, found: Candidates, judgements: Judgements) -> None:
+        """Learn from the verdicts on the candidates."""
+
+
+Judging = AbstractContextManager[Judge]
+
+
+class Judgements:
+    """The verdicts on all candidate pairs. What is not *verified* is accepted, and was not measured."""
+
+    def __init__(self, found: Candidates, *, verified: bool) -> None:
+        self.left, self.right = found.left, found.right
+        self._verified = verified
+        count = len(found)
+        self.judged = np.zeros(count, dtype=bool)
+        self.accepted = np.full(count, not verified)
+        self.reason = np.zeros(count, dtype=np.uint8)
+        self.measured = np.zeros((count, 3), dtype=np.uint16)
+
+    def note(self, pairs: PairNumbers, verdicts: Verdicts) -> None:
+        """Verdicts on some pairs."""
+        self.judged[pairs] = self._verified
+        self.accepted[pairs], self.reason[pairs] = verdicts.accepted, verdicts.code
+        for column, values in enumerate((verdicts.similarity, verdicts.weighted, verdicts.rare)):
+            self.measured[pairs, column] = np.rint(values * WHOLE)
+
+    def learn(self, found: Candidates, verdicts: Sequence[Verdicts]) -> None:
+        """Add pairs at the end, with their verdicts."""
+        count = len(self.left)
+        more = len(found) - count
+        self.left, self.right = found.left, found.right
+        for name in ("judged", "accepted", "reason", "measured"):
+            old = getattr(self, name)
+            setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
+        for part in verdicts:
+            self.note(PairNumbers(np.arange(count, count + len(part))), part)
+            count += len(part)
+
+    def table(self) -> pa.Table:
+        """What was judged, for a checkpoint."""
+        columns: dict[str, Any] = {"left": self.left, "right": self.right}
+        columns |= {"judged": self.judged, "yes": self.accepted, "reason": self.reason}
+        return pa.table({**columns, **{f"measured{at}": self.measured[:, at] for at in range(3)}})
+
+    def restore(self, table: pa.Table) -> int:
+        """Take over earlier verdicts, if they are on these pairs; returns how many."""
+        pairs = ((table.column("left"), self.left), (table.column("right"), self.right))
+        if not all(np.array_equal(before.to_numpy(), now) for before, now in pairs):
+            return 0
+        for name, own in (("judged", self.judged), ("yes", self.accepted), ("reason", self.reason)):
+            own[:] = table.column(name)
+        for at in range(3):
+            self.measured[:, at] = table.column(f"measured{at}")
+        return int(np.count_nonzero(self.judged))
+
+
+class Unverified:
+    """Accepts all pairs, and measures none."""
+
+    def parts(self, found: Candidates) -> Iterable[PairNumbers]:
+        return ()
+
+    def judge_part(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        return self.judge(left, right)
+
+    def judge(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        nothing = np.zeros(len(left))
+        return Verdicts(np.ones(len(left), dtype=bool), nothing.astype(np.uint8), nothing, nothing, nothing)
+
+    def meet(self, found: Candidates, judgements: Judgements) -> None:
+        pass
