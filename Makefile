@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-RUST   := $(wildcard src/*.rs src/*/*.rs) Cargo.toml Cargo.lock
+RUST   := $(wildcard src/*.rs src/*/*.rs src/*/*/*.rs) Cargo.toml Cargo.lock
 
 # Executions of each fuzz target, and which targets (all if none).
 RUNS    ?= 100000
@@ -38,9 +38,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench
-	$(BIN)/python benchmarks/fingerprint.py
-	$(BIN)/python benchmarks/hamming.py
-	$(BIN)/python benchmarks/compat.py
+	$(BIN)/python benchmarks/run.py
 
 format: $(VENV)/.dev
 	cargo fmt
@@ -56,8 +54,10 @@ $(VENV)/.locked: $(VENV)/.venv requirements/run.lock
 	$(BIN)/pip install --quiet --require-hashes --requirement requirements/run.lock
 	touch $@
 
+# Verbose: cargo names each crate that it compiles, so that nobody takes the longest one, ours, for a hang.
 $(VENV)/.built: $(VENV)/.locked pyproject.toml $(RUST)
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@echo "compiling the core: one to three minutes on two cores, the last crate (neardup) most of it"
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/pip install --verbose --no-deps --no-build-isolation --editable .
 	touch $@
 
 # What the tests need beside Python, where we may install it; else the test that needs it says so.

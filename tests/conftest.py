@@ -1,5 +1,7 @@
 """What many tests share: texts of many scripts, in small pieces that tend to meet again."""
 
+from __future__ import annotations
+
 import atexit
 import os
 import shutil
@@ -43,6 +45,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path_factory, monkeypatch):
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures are remembered in a folder of the test, not of the user."""
     monkeypatch.setenv("NEARDUP_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    """A folder of pictures (`scenes.make_library`)."""
+    from .scenes import make_library
+
+    return make_library(tmp_path / "Pictures")

@@ -5,12 +5,15 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
 
 from neardup.adapters.cli import run
+from neardup.observers import Advance, Observer
 
 Rows = list[dict[str, Any]]
 
@@ -32,6 +35,29 @@ def edited(found: list[str], seed: int, changes: int = 2) -> list[str]:
     return changed
 
 
+BASE = words(1, 200)
+
+
+def copies(**fields: list[Any]) -> Rows:
+    """Edited copies of one text, one for each value of the fields."""
+    count = len(next(iter(fields.values())))
+    return [
+        {"id": f"c{at}", "text": " ".join(edited(BASE, at, 2)), **{name: values[at] for name, values in fields.items()}}
+        for at in range(count)
+    ]  # fmt: skip
+
+
+def kept(rows: Rows, **choices: Any) -> list[str]:
+    """The ids of those that stay."""
+    import neardup as nd
+
+    table = nd.dedupe(rows, **choices).annotations
+    return [row["id"] for row in table.to_pylist() if row["keep"]]
+
+
+UNIQUE = [{"id": f"u{number}", "text": " ".join(words(900 + number))} for number in range(20)]
+
+
 def collection(count: int = 60, *, seed: int = 1) -> Rows:
     """Documents of which every fifth has an edited copy, every tenth an identical one, and two say nothing."""
     rows: Rows = []
@@ -43,11 +69,15 @@ def collection(count: int = 60, *, seed: int = 1) -> Rows:
         if number % 10 == 0:
             made.append(text)
         for copy, some in enumerate(made):
-            row = {"id": f"d{number:04}-{copy}", "text": " ".join(some), "source": "ab"[number % 2]}
+            row: dict[str, Any] = {
+                "id": f"d{number:04}-{copy}",
+                "text": " ".join(some),
+                "source": "ab"[number % 2],
+            }
             rows.append({**row, "rank": number % 7, "date": f"2024-01-{number % 28 + 1:02}"})
     rows += [{"id": "empty-0", "text": "", "source": "a"}, {"id": "empty-1", "text": " ... ", "source": "a"}]
     for row in rows[-2:]:
-        row.update(rank=0, date=None)
+        row |= {"rank": 0, "date": None}
     return rows
 
 
@@ -103,3 +133,17 @@ def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file of a folder and its bytes."""
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+class At(Observer):
+    """Calls something when a stage of the run begins."""
+
+    def __init__(self, name: str, call: Callable[[], object]) -> None:
+        self._name, self._call = name, call
+
+    def stage(
+        self, name: str, *, total: int = 0, unit: str = "bytes", what: str = "document"
+    ) -> AbstractContextManager[Advance]:
+        if name == self._name:
+            self._call()
+        return super().stage(name, total=total, unit=unit, what=what)

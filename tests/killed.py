@@ -14,20 +14,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
+from neardup.jobs import Job
 from neardup.seals import own_key
+from neardup.sizes import Sizes
 
 # Small batches and a checkpoint after each: a small job has all the steps of a large one.
 CONSTANTS = [
-    ("neardup.pipeline", "CHECKPOINT_SECONDS", -1.0),
-    ("neardup.verify", "PART", 1),
-    ("neardup.sources.lines", "BLOCK", 4096),
-    ("neardup.sources.streams", "BLOCK", 4096),
-    ("neardup.sources.jsonl", "BLOCK", 4096),
+    ("neardup.jobs", "Job", partial(Job, sizes=Sizes(checkpoint_seconds=-1.0, block=4096))),
+    ("neardup.verifiers.verifier", "PART", 1),
 ]
 
 DATE = "1700000000"
@@ -44,11 +44,12 @@ class Ended(NamedTuple):
 class Killer:
     """Runs command lines up to a step."""
 
-    def __init__(self) -> None:
+    def __init__(self, **more: str) -> None:
+        """*more* goes into the environment of the jobs."""
         root = Path(__file__).parent.parent
         command = [sys.executable, "-m", "tests.killed"]
         # The page of a run tells its date; here every run has the same.
-        env = {**os.environ, "SOURCE_DATE_EPOCH": DATE}
+        env = {**os.environ, "SOURCE_DATE_EPOCH": DATE, **more}
         self._server = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root, env=env
         )
@@ -74,6 +75,7 @@ class Killer:
 
 def _serve() -> None:
     for module, constant, value in CONSTANTS:
+        assert hasattr(import_module(module), constant), f"{module} has no {constant}"
         setattr(import_module(module), constant, value)
     for module in ("neardup.jobs", "neardup.actions", "neardup.adapters.cli.dedupe", "pyarrow.parquet"):
         import_module(module)

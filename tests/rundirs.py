@@ -10,15 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup as nd
-from neardup.runs import COLUMNS, sealed
-
-TYPES = {"keep": pa.bool_(), "accepted": pa.bool_(), "distance": pa.int32(), "radius": pa.int32()}
-TYPES |= dict.fromkeys(("similarity", "common", "rare"), pa.float64())
-
-
-def schema_of(name: str) -> pa.Schema:
-    """The schema of a file of a run."""
-    return pa.schema([(column, TYPES.get(column, pa.string())) for column in COLUMNS[name]])
+from neardup.results import ANNOTATIONS, FIGURES_SAID, TEXT_FIGURES, evidence_schema
+from neardup.runs import sealed
 
 
 def make_run(
@@ -61,6 +54,21 @@ def make_run(
     return folder
 
 
+def figures(weighted: float, rare: float) -> list[tuple[str, float]]:
+    """What is measured of two texts beside their similarity, as a report takes it."""
+    return [(FIGURES_SAID["weighted"], weighted), (FIGURES_SAID["rare"], rare)]
+
+
+def as_format_1(folder: Path, names: dict[str, str]) -> None:
+    """Make a run what it was in format 1: *names* are columns of the evidence and what they were called."""
+    path, manifest = folder / "evidence.parquet", folder / "manifest.json"
+    table = pq.read_table(path)
+    pq.write_table(table.rename_columns([names.get(name, name) for name in table.column_names]), path)
+    facts = {**json.loads(manifest.read_bytes()), "format": 1}
+    facts["outputs"] = [row for row in facts["outputs"] if row["name"] != path.name] + [output_row(path)]
+    manifest.write_text(json.dumps(sealed(facts)))
+
+
 def input_row(path: str) -> dict[str, Any]:
     """What a manifest says of an input."""
     status = os.stat(path)
@@ -83,7 +91,21 @@ def output_row(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, rows: list[list[Any]]) -> None:
-    schema = schema_of(path.name)
+    schema = ANNOTATIONS if path.name == "annotations.parquet" else evidence_schema(TEXT_FIGURES)
     columns = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in schema]
     arrays = [pa.array(column, item.type) for column, item in zip(columns, schema, strict=True)]
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)
+
+
+TEXTS = {
+    "a": "the old house by the sea was sold to a painter in the spring of that year",
+    "b": "the old house by the sea was sold to a writer in the spring of that year",
+    "c": "quite another text about bridges, rivers and the men who built them",
+}
+
+
+def lay_out(folder: Path) -> str:
+    """The texts as a file; its name."""
+    lines = [json.dumps({"id": id, "text": text, "n": 1}) for id, text in TEXTS.items()]
+    (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
+    return "corpus.jsonl"

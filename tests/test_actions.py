@@ -4,6 +4,8 @@
 NEARDUP_TRIALS=10000 for the test itself.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
@@ -250,7 +252,7 @@ def test_an_existing_log_is_not_overwritten(files: Path) -> None:
     with pytest.raises(InvalidValue, match="exists"):
         remove(plan_removals(Run("out"), "delete"), "log.jsonl")
     Path("log.jsonl").write_text("{}\n")
-    with pytest.raises(InvalidValue, match="no undo log"):
+    with pytest.raises(InvalidValue, match="not an undo log"):
         undo("log.jsonl")
 
 
@@ -554,7 +556,9 @@ def trials(count: int, prepare: Callable[[random.Random, Path], list[str]] = tex
 
 
 @pytest.mark.parametrize("prepare", [texts, pictures])
-def test_nothing_unproved_is_lost_when_files_change_underneath(prepare) -> None:
+def test_nothing_unproved_is_lost_when_files_change_underneath(
+    prepare: Callable[[random.Random, Path], list[str]],
+) -> None:
     assert trials(TRIALS, prepare) > TRIALS // 3  # and the trials do remove files
 
 

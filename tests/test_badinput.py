@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from neardup.sources import Limits, id_path, open_source
+from neardup.types import Bad
 
 from .corpus import neardup
 
@@ -25,13 +28,13 @@ PICTURES = [entry for entry in ENTRIES if entry["kind"] == "image"]
 class Outcome:
     """One reading of a path: what came, what was bad."""
 
-    def __init__(self, path, **options):
-        self.bad = []
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.bad: list[Bad] = []
         self.source = open_source(str(path), on_bad=self.bad.append, unique=True, **options)
         self.ids = [name for batch in self.source for name in batch.ids.to_pylist()]
 
     @property
-    def treatments(self):
+    def treatments(self) -> set[str]:
         """The words of the manifest that describe what happened."""
         if self.source.refused:
             return {"reject_file", "limit"}
@@ -42,12 +45,12 @@ class Outcome:
         return {"accept", "normalize"}
 
 
-def name_of(entry):
+def name_of(entry: dict[str, Any]) -> str:
     return entry["file"]
 
 
 @pytest.mark.parametrize("entry", RECORDS, ids=name_of)
-def test_every_stored_file_is_treated_as_its_manifest_allows(entry):
+def test_every_stored_file_is_treated_as_its_manifest_allows(entry: dict[str, Any]) -> None:
     outcome = Outcome(HERE / entry["file"])
     assert outcome.treatments & set(entry["allowed"]), [bad.reason for bad in outcome.bad]
     assert outcome.source.documents == len(outcome.ids)
@@ -65,7 +68,7 @@ def test_every_stored_file_is_treated_as_its_manifest_allows(entry):
 
 
 @pytest.mark.parametrize("entry", RECORDS, ids=name_of)
-def test_every_stored_file_reads_the_same_a_second_time(entry):
+def test_every_stored_file_reads_the_same_a_second_time(entry: dict[str, Any]) -> None:
     outcome = Outcome(HERE / entry["file"])
     counts = outcome.source.documents, outcome.source.bad, len(outcome.bad), len(outcome.source.skipped)
     assert [name for batch in outcome.source for name in batch.ids.to_pylist()] == outcome.ids
@@ -78,7 +81,7 @@ def test_every_stored_file_reads_the_same_a_second_time(entry):
 
 
 @pytest.mark.parametrize("entry", PICTURES, ids=name_of)
-def test_a_picture_is_no_text(entry):
+def test_a_picture_is_no_text(entry: dict[str, Any]) -> None:
     outcome = Outcome(HERE / entry["file"])
     assert outcome.ids == []
     assert outcome.treatments <= {"reject_file", "limit", "skip"}
@@ -106,12 +109,12 @@ def test_a_picture_is_no_text(entry):
         "text/binary_elf.txt",
     ],
 )
-def test_the_best_treatment_is_the_one_taken(file):
+def test_the_best_treatment_is_the_one_taken(file: str) -> None:
     assert BY_FILE[file]["allowed"][0] in Outcome(HERE / file).treatments
 
 
 @pytest.mark.parametrize("kind", sorted({entry["kind"] for entry in RECORDS}))
-def test_no_stored_file_stops_the_main_job(kind, tmp_path):
+def test_no_stored_file_stops_the_main_job(kind: str, tmp_path: Path) -> None:
     for number, entry in enumerate(entry for entry in RECORDS if entry["kind"] == kind):
         name, out = entry["file"], tmp_path / str(number)
         done = neardup("dedupe", HERE / name, "-o", out, "--quiet", "--no-guards")
@@ -134,7 +137,7 @@ def test_no_stored_file_stops_the_main_job(kind, tmp_path):
 
 
 @pytest.mark.parametrize("bomb", ["one_line.jsonl.gz", "z.jsonl.zst", "bucket_flood.jsonl.gz"])
-def test_no_bomb_stops_the_main_job(generated, bomb, tmp_path):
+def test_no_bomb_stops_the_main_job(generated: Path, bomb: str, tmp_path: Path) -> None:
     out, good = tmp_path / "out", tmp_path / "good.jsonl"
     good.write_text('{"id": "good", "text": "a text beside the bomb"}\n')
     done = neardup("dedupe", generated / "bombs" / bomb, good, "-o", out, "--quiet", "--no-guards")
@@ -143,7 +146,7 @@ def test_no_bomb_stops_the_main_job(generated, bomb, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def generated(tmp_path_factory):
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("generated")
     subprocess.run([sys.executable, HERE / "make_generated.py", folder], check=True, capture_output=True)
     yield folder
@@ -162,23 +165,23 @@ print(json.dumps([peak(), source.documents, [b.reason for b in bad], len(source.
 """
 
 
-def measured(path):
+def measured(path: Path) -> Any:
     """Peak MB, documents, reasons, refused and skipped files of reading *path* in a fresh process."""
     root = HERE.parent.parent
-    command = [sys.executable, "-c", PEAK, path]
+    command = [sys.executable, "-c", PEAK, str(path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
     return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("bomb", ["one_line.jsonl.gz", "z.jsonl.zst"])
-def test_a_200_mb_line_is_reported_in_bounded_memory(generated, bomb):
+def test_a_200_mb_line_is_reported_in_bounded_memory(generated: Path, bomb: str) -> None:
     peak, documents, reasons, _, _ = measured(generated / "bombs" / bomb)
     assert peak < 256
     assert documents == 0
     assert any("the limit is 64.0 MiB a line" in reason for reason in reasons)
 
 
-def test_a_plain_line_of_200_mb_is_passed_by_and_its_neighbours_are_read(tmp_path):
+def test_a_plain_line_of_200_mb_is_passed_by_and_its_neighbours_are_read(tmp_path: Path) -> None:
     path = tmp_path / "long.jsonl"
     with path.open("wb") as file:
         file.write(b'{"id":"before","text":"a"}\n{"id":"long","text":"')
@@ -191,13 +194,13 @@ def test_a_plain_line_of_200_mb_is_passed_by_and_its_neighbours_are_read(tmp_pat
 
 
 @pytest.mark.parametrize(("bomb", "count"), [("many_lines.jsonl.gz", 1), ("bucket_flood.jsonl.gz", 200000)])
-def test_many_equal_records_are_read_in_bounded_memory(generated, bomb, count):
+def test_many_equal_records_are_read_in_bounded_memory(generated: Path, bomb: str, count: int) -> None:
     peak, documents, _, _, _ = measured(generated / "bombs" / bomb)
     assert documents >= count
     assert peak < 384
 
 
-def test_special_files_are_not_opened_and_the_terabyte_is_not_read(generated):
+def test_special_files_are_not_opened_and_the_terabyte_is_not_read(generated: Path) -> None:
     peak, documents, reasons, refused, skipped = measured(generated / "trees/special")
     assert peak < 256
     assert refused == 0
@@ -208,7 +211,7 @@ def test_special_files_are_not_opened_and_the_terabyte_is_not_read(generated):
     assert len(reasons) == 1 + unreadable
 
 
-def test_links_are_not_followed_and_a_file_with_two_names_is_read_once(generated):
+def test_links_are_not_followed_and_a_file_with_two_names_is_read_once(generated: Path) -> None:
     outcome = Outcome(generated / "trees/links")
     root = str(generated / "trees/links")
     assert [os.path.relpath(name, root) for name in outcome.ids] == ["good.txt", "sub/good2.txt"]
@@ -216,7 +219,7 @@ def test_links_are_not_followed_and_a_file_with_two_names_is_read_once(generated
     assert len(outcome.source.skipped) == 9
 
 
-def test_every_legal_file_name_makes_an_id_that_leads_back_to_the_file(generated):
+def test_every_legal_file_name_makes_an_id_that_leads_back_to_the_file(generated: Path) -> None:
     manifest = json.loads((generated / "manifest.json").read_text())
     wanted = next(entry for entry in manifest["entries"] if entry["file"] == "trees/names")["names_hex"]
     outcome = Outcome(generated / "trees/names")
@@ -225,13 +228,13 @@ def test_every_legal_file_name_makes_an_id_that_leads_back_to_the_file(generated
     assert all(name.isprintable() for name in outcome.ids)
 
 
-def test_a_path_that_is_too_long_is_reported(generated):
+def test_a_path_that_is_too_long_is_reported(generated: Path) -> None:
     outcome = Outcome(generated / "trees/deep")
     assert outcome.ids == []
     assert [bad.reason for bad in outcome.bad] == ["cannot be opened: File name too long"]
 
 
-def test_limits_are_the_users_to_set(tmp_path):
+def test_limits_are_the_users_to_set(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id":"a","text":"0123456789"}\n{"id":"b","text":""}\n')
     outcome = Outcome(path, limits=Limits(line=25))

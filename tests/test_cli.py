@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,44 @@ def test_a_full_disk_ends_with_5(arguments: list[str]) -> None:
     assert "No space left on device" in refused(done, 5)
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 KB of which nearly nothing is free."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "neardup", str(folder)]
+    try:
+        done = subprocess.run(mount, capture_output=True, text=True)
+    except FileNotFoundError:
+        pytest.skip("there is no program to mount a disk with")
+    if done.returncode:
+        pytest.skip(f"mounting a disk is not allowed here: {done.stderr.strip()}")
+    try:
+        (folder / "other.bin").write_bytes(b"x" * 56 * 1024)
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@unix
+@pytest.mark.parametrize("there", ["", "the report of before"])
+def test_a_report_to_a_full_disk_is_one_line_and_damages_nothing(
+    corpus: Path, tmp_path: Path, small_disk: Path, there: str
+) -> None:
+    report = small_disk / "report.html"
+    if there:
+        report.write_text(there)
+    out = tmp_path / "out"
+    done = neardup("dedupe", str(corpus), "-o", str(out), "--quiet", "--overwrite", "--report", str(report))
+    assert "No space left on device" in refused(done, 5)
+    assert (report.read_text() if report.exists() else "") == there
+    assert sorted(os.listdir(small_disk)) == ["other.bin"] + ["report.html"] * bool(there)
+    # Nothing is lost: the same command with room for the report writes it.
+    done = neardup("dedupe", str(corpus), "-o", str(out), "--quiet", "--report", str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "page.html").read_text().endswith("</html>")
+
+
 def give_up_rights() -> None:
     """From the next program on root may read no more than others: the two rights to pass over modes go."""
     drop_from_bounding_set = 24
@@ -309,8 +348,10 @@ def test_the_secret_of_a_keyed_scheme_is_nowhere_in_the_output(tmp_path: Path) -
     assert "a long secret" not in done.stdout + done.stderr + file.read_text()
 
 
-def test_a_system_without_threads_is_one_clear_line(corpus, tmp_path, monkeypatch, capsys):
-    def refuse(thread):
+def test_a_system_without_threads_is_one_clear_line(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(thread: object) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)

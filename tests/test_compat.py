@@ -221,7 +221,7 @@ def test_a_copy_of_an_index_keeps_what_a_class_of_ones_own_added() -> None:
 
 def test_an_index_asks_a_class_of_ones_own_for_its_value() -> None:
     class Late(Simhash):
-        value = property(lambda self: 12)  # type: ignore[assignment]
+        value = property(lambda self: 12)
 
         def __init__(self) -> None:
             self.f = 64
@@ -445,7 +445,8 @@ def test_a_hasher_says_what_is_missing() -> None:
 
 @pytest.mark.parametrize("shingler", [pbtk.Char(3), pbtk.Word(2), pbtk.Nop()])
 def test_shingles_are_appended_and_called_with(shingler: Any) -> None:
-    known, called = ["known"], []
+    known = ["known"]
+    called: list[Any] = []
     assert shingler.append_shingle(known, "to be or not") is known
     shingler.each("to be or not", called.append)
     shingler.reset()
@@ -563,7 +564,7 @@ def test_a_moment_is_written_in_many_ways(moment: Any) -> None:
 def test_dates_without_a_time_are_dates() -> None:
     articles = [
         news.Article("old", "0" * 16, "2024-01"),
-        news.Article("new", "f" * 16, date(2024, 1, 2)),  # type: ignore[arg-type]
+        news.Article("new", "f" * 16, date(2024, 1, 2)),
         news.Article("newest", "0" * 15 + "1", "2024-01-02T24:00:00"),
     ]
     groups = news.group_articles_by_similarity(articles)

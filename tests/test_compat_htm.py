@@ -149,7 +149,7 @@ def test_noise_and_dead_cells_are_as_many_as_asked_for() -> None:
         (lambda: SDR(8).union([]), "at least one SDR"),
         (lambda: SDR(8).concatenate(SDR(4), SDR(5)), "do not fill an SDR"),
         (lambda: SDR(8).concatenate(SDR(4), SDR((4, 1))), "cannot be a part"),
-        (lambda: SDR(8).concatenate(SDR(4), SDR(4), axis=1), "axis 1 is no dimension"),
+        (lambda: SDR(8).concatenate(SDR(4), SDR(4), axis=1), "axis 1 is not a dimension"),
         (lambda: Sparsity(SDR(8), 0), "period must be from 1"),
         (lambda: Sparsity(SDR(8), 5).addData(SDR(8)), "this watches an SDR"),
         (lambda: Metrics([8], 5).addData(SDR(9)), r"an SDR of \[9\] does not fit"),
@@ -463,9 +463,9 @@ def test_batches_of_many_different_tokens_are_the_same(monkeypatch: pytest.Monke
     encoder = SimHashDocumentEncoder(size=128, activeBits=9)
     documents = [" ".join(f"w{at * n % 977}" for at in range(40)) for n in range(30)]
     expected = [encoder.encode(document) for document in documents]
-    monkeypatch.setattr("neardup.schemes.model.BATCH_BITS", 128 * 50)
+    monkeypatch.setattr("neardup.schemes.computing.BATCH_BITS", 128 * 50)
     assert encoder.encode_many(documents) == expected
-    monkeypatch.setattr("neardup.schemes.model.BATCH", 3)
+    monkeypatch.setattr("neardup.schemes.computing.BATCH", 3)
     assert encoder.encode_many(documents) == expected
 
 

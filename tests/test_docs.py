@@ -7,7 +7,10 @@ import os
 import re
 from pathlib import Path
 
+import click
 import pytest
+
+from neardup.adapters.cli import COMMANDS, cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -37,3 +40,19 @@ def test_a_page_shows_what_happens(page: Path, tmp_path: Path, monkeypatch: pyte
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
         assert os.path.exists(page.parent / target), f"{page.name} links to {target}"
+
+
+def test_the_readme_lists_every_command_and_no_other() -> None:
+    """In its table: "| `neardup fit`, `search` | what they do |"."""
+    rows = re.findall(r"^\| (`neardup [^|]*) \|", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    named = [name.removeprefix("neardup ") for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert sorted(named) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_part_of_a_command_is_in_the_docs(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    parts = command.list_commands(click.Context(command)) if isinstance(command, click.Group) else []
+    pages = "".join(page.read_text("utf-8") for page in PAGES)
+    for part in parts:
+        assert re.search(rf"`(neardup )?{name} {part}\b|^neardup {name} {part}\b", pages, re.MULTILINE), part

@@ -7,6 +7,7 @@ asserts that: see the functions that look at `error`, `panic` or a digit that is
 from __future__ import annotations
 
 import ast
+import builtins
 import hashlib
 import json
 import re
@@ -145,7 +146,7 @@ def _(case: Case) -> None:
     too_short = options.get("f", 64) > 128 and "hashfunc" not in options
     if "error" in expected or too_short:  # a hash shorter than f is silently wrong in some cases
         kind, _, message = expected.get("error", "ValueError: ").partition(": ")
-        with pytest.raises(getattr(__builtins__, kind, None) or __builtins__[kind]) as caught:
+        with pytest.raises(getattr(builtins, kind)) as caught:
             simhash.Simhash(value, **options)
         if message.startswith(("Bad parameter", "f must")):
             assert str(caught.value) == message
@@ -179,7 +180,7 @@ def _(case: Case) -> None:
 
 # --- news_db ---------------------------------------------------------------------------------------------
 
-SNAKE = {
+SNAKE: dict[str, Callable[..., Any]] = {
     "computeSimHash": news.compute_simhash,
     "fnv1a64": news.fnv1a64,
     "hammingDistance": news.hamming_distance,
@@ -246,7 +247,7 @@ SHINGLERS = {"char": pbtk.Char, "word": pbtk.Word}
 
 def pbtk_hasher(parameters: dict[str, Any], published: bool) -> pbtk.Hasher:
     kind = parameters["shingler"]
-    shingler = (
+    shingler: Any = (
         None
         if kind is None
         else pbtk.Nop()
@@ -425,6 +426,7 @@ def _(case: Case) -> None:
     assert simhash.generate(case["input"]) == case["expected"]["result"]
     if hashify == "murmur128" and case["parameters"]["n"] == 128:
         value = scheme("qyoki").fingerprint([str(item) for item in case["input"]])
+        assert value is not None
         assert nd.format(value, 128, "bits") == case["expected"]["result"]
 
 
@@ -475,7 +477,7 @@ def _(case: Case) -> None:
 @group("qyoki", "handle_img")
 def _(case: Case) -> None:
     options = dict(case["parameters"])
-    common = [qyoki.hsv_extractor(picture(rule)) for rule in options.pop("common_images")]
+    common: list[Any] = [qyoki.hsv_extractor(picture(rule)) for rule in options.pop("common_images")]
     scheduler = qyoki.Scheduler(qyoki.TFIDF(options.pop("top_n")), **options)
 
     def run() -> str:

@@ -29,7 +29,7 @@ VECTORS = {
     ],
     "blake3-keyed": [(b"", "f921e88bbd7c67ee56a468f47077b001"), (b"abc", "c8f38ca75cbbe9e1feb609a1f6f65c1b")],
     # For compatibility. fnv, metro and murmur3-sum64 are in the golden files as well; the others were
-    # published with other seeds, which src/foreign.rs tests.
+    # published with other seeds, which src/hash/foreign.rs tests.
     "fnv1-64": [(b"", "25232284e49cf2cb"), (b"abc", "cbadaf6b18cadcd8"), (FOX, "ce7ae37d11f3b2a8")],
     "fnv1-64-zero": [(b"", "0000000000000000"), (b"abc", "cbadaf6b18cadcd8")],
     "fnv1a64-zero": [(b"", "0000000000000000"), (b"abc", "4b57410519a21fe7")],

@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ HOSTILE: list[Callable[[], Any]] = [
     lambda: np.array([1 + 2j, 3]),
     lambda: np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]),
     lambda: np.broadcast_to(np.uint64(7), (4,)),
-    lambda: np.ma.array([1, 2], mask=[0, 1]),
+    lambda: np.ma.array([1, 2], mask=[False, True]),
     lambda: np.array([True, False]),
     lambda: pa.array([1, 2]),
     lambda: pa.array(["a", None]),
@@ -253,7 +254,13 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "name": ["text", "chars:3", "words:2", "vector", "own"],
     "normalize": ["none", "lower", "text", "word-chars"],
     "other": [nd.scheme("text").fit(TEXTS)],
-    "pairs": [nd.join(nd.Fingerprints.of([1, 3, 7]), 1)],
+    "pairs": [
+        nd.join(nd.Fingerprints.of([1, 3, 7]), 1),
+        [("a text", "a text"), ("b", "")],
+        [("\ud800", "x")],
+    ],
+    "measure": ["default", "strict", "jaccard:0.5", "none"],
+    "frequencies": [nd.scheme("text").fit(TEXTS), nd.scheme("text"), nd.scheme("chars:3")],
     "prints": [nd.Fingerprints.of([1, None, 3, 7]), np.arange(6, dtype=np.uint64)],
     "data": [[{"id": "a", "text": "one"}, {"id": "b", "text": "two"}]],
     "order": [[2, 1, 0], None],
@@ -297,6 +304,7 @@ INSTANCES: dict[str, list[Callable[[], Any]]] = {
     ],
     "Pairs": [lambda: nd.join(nd.Fingerprints.of([1, 3, 7]), 1)],
     "Settings": [nd.Settings],
+    "Verdicts": [lambda: nd.verify([("a text", "a text"), ("one two three", "one two four"), ("", "x")])],
     "Index": [lambda: index_of(64), lambda: index_of(100), lambda: nd.Index(bits=64, radius=3)],
     "Groups": [lambda: nd.groups(nd.Fingerprints.of([1, 3, 7]), 1)],
     "Result": [lambda: nd.dedupe([{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])],
@@ -341,6 +349,14 @@ def _methods(cls: type) -> list[str]:
     return [name for name in (*public, *operators) if callable(getattr(cls, name, None))]
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _method_of(make: Callable[[], Any], method: str) -> Any:
+    return getattr(make(), method)
+
+
 def surface() -> dict[str, Callable[[], Callable[..., Any]]]:
     """Every public function and method by name, and how to get one that can be called."""
     found: dict[str, Callable[[], Callable[..., Any]]] = {}
@@ -348,14 +364,12 @@ def surface() -> dict[str, Callable[[], Callable[..., Any]]]:
         value = getattr(nd, name)
         if not callable(value) or (isinstance(value, type) and issubclass(value, BaseException)):
             continue
-        found[name] = lambda value=value: value
+        found[name] = partial(_itself, value)
         if isinstance(value, type):
             for method in _methods(value):
                 bound_to_class = isinstance(vars(value)[method], (classmethod, staticmethod))
                 for number, make in enumerate(INSTANCES.get(name, [])[: 1 if bound_to_class else None]):
-                    found[f"{name}.{method}-{number}"] = lambda make=make, method=method: getattr(
-                        make(), method
-                    )
+                    found[f"{name}.{method}-{number}"] = partial(_method_of, make, method)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup as nd
-from neardup import pipeline
-from neardup.errors import InvalidValue, RefusedInput
+from neardup.errors import ChangedInput, InvalidValue, RefusedInput
 from neardup.guards import Limits
-from neardup.pipeline import Flow
-from neardup.verify import REASONS, Verifier, measuring_scheme, parse_measure
+from neardup.jobs import Job, run_job
+from neardup.sizes import Sizes
+from neardup.verifiers import REASONS, Verifier, measuring_scheme, parse_measure
 
-from .corpus import Rows, collection, edited, neardup, words, write_jsonl
+from .corpus import At, Rows, collection, edited, neardup, words, write_jsonl
 
 COLLIDING = json.loads((Path(__file__).parent / "xxh3_collision.json").read_text())["texts"]
 OPEN = Limits(max_loss=None, max_cluster=None, max_same=None)
@@ -130,66 +131,51 @@ ROWS: Rows = [{"id": str(at), "text": text} for at, text in enumerate(TEXTS)]
         [{**row, "id": "x" + row["id"]} for row in ROWS],
     ],
 )
-@pytest.mark.parametrize("stage", ["fingerprint", "candidates", "verify", "conclude"])
-def test_what_is_not_the_same_when_it_is_read_again_ends_the_run(
-    later: Rows, stage: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("stage", ["fingerprint", "join", "read again", "verify"])
+def test_what_is_not_the_same_when_it_is_read_again_ends_the_run(later: Rows, stage: str) -> None:
     data = list(ROWS)
-    real = getattr(Flow, stage)
 
-    def changing(self: Flow, *given: Any) -> Any:
+    def change() -> None:
         data[:] = later
-        return real(self, *given)
 
-    monkeypatch.setattr(Flow, stage, changing)
     with pytest.raises(RefusedInput, match="changed while it was read"):
-        _ = nd.dedupe(data).kept
+        _ = nd.dedupe(data, observer=At(stage, change)).kept
 
 
-def test_a_file_that_changes_between_two_readings_ends_the_run_and_nothing_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_changes_between_two_readings_ends_the_run_and_nothing_is_written(tmp_path: Path) -> None:
     rows = collection(20)
     path = write_jsonl(tmp_path / "a.jsonl", rows)
     before = os.stat(path)
     swapped = [{**row, "text": row["text"][::-1]} for row in rows]
-    real = Flow.candidates
 
-    def changing(self: Flow, *given: Any) -> Any:
+    def change() -> None:
         # The same inode, size and time: only the texts tell.
         with open(path, "r+b") as file:
             file.write(b"".join(json.dumps(row).encode() + b"\n" for row in swapped))
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-        return real(self, *given)
 
-    monkeypatch.setattr(Flow, "candidates", changing)
-    done = neardup("dedupe", path, "-o", tmp_path / "out", "--quiet", "--no-guards")
+    job = Job([str(path)], str(tmp_path / "out"), guards=False, observer=At("join", change))
+    with pytest.raises(ChangedInput, match=f"{re.escape(repr(str(path)))} changed while it was read"):
+        run_job(job)
     after = os.stat(path)
     assert (before.st_ino, before.st_size, before.st_mtime_ns) == (
         after.st_ino,
         after.st_size,
         after.st_mtime_ns,
     )
-    assert done.code == 4
-    assert f"{str(path)!r} changed while it was read" in done.err
     assert not list((tmp_path / "out").glob("[!.]*"))
 
 
-def test_a_file_that_is_replaced_between_two_readings_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_replaced_between_two_readings_ends_the_run(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", collection(20))
-    real = Flow.candidates
 
-    def changing(self: Flow, *given: Any) -> Any:
+    def change() -> None:
         write_jsonl(tmp_path / "b.jsonl", collection(20))
         os.replace(tmp_path / "b.jsonl", path)
-        return real(self, *given)
 
-    monkeypatch.setattr(Flow, "candidates", changing)
-    done = neardup("dedupe", path, "-o", tmp_path / "out", "--quiet", "--no-guards")
-    assert done.code == 4
-    assert "changed while it was read" in done.err
+    job = Job([str(path)], str(tmp_path / "out"), guards=False, observer=At("join", change))
+    with pytest.raises(RefusedInput, match="changed while it was read"):
+        run_job(job)
     assert not list((tmp_path / "out").glob("[!.]*"))
 
 
@@ -214,9 +200,9 @@ def test_the_evidence_holds_every_pair_that_was_measured_whatever_the_keep_rule(
         table = result.evidence.to_pylist()
         # A row of the evidence is about two documents; of equal ones, one text was measured.
         measured = {
-            (frozenset((texts[row["keeper"]], texts[row["id"]])), row["similarity"], row["rule"])
+            (frozenset((texts[row["keeper"]], texts[row["id"]])), row["similarity"], row["reason"])
             for row in table
-            if row["rule"] in REASONS
+            if row["reason"] in REASONS
         }
         assert len(measured) == result.summary["measured_pairs"] == result.summary["candidate_pairs"]
         found.append(measured)
@@ -225,38 +211,31 @@ def test_the_evidence_holds_every_pair_that_was_measured_whatever_the_keep_rule(
 
 @pytest.mark.parametrize("keep", ["central,longest", "longest"])
 def test_every_row_of_the_evidence_measured_again_from_its_texts_gives_the_same_figures(
-    keep: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    keep: str, tmp_path: Path
 ) -> None:
     # Few neighbours, so that nearly everything is crowded and keepers look further.
-    monkeypatch.setattr(pipeline, "NEIGHBOURS", 2)
+    few = Sizes(neighbours=2)
     rows = [*family(120), *({**row, "n": 0} for row in collection(30))]
-    result = nd.dedupe(rows, keep=keep, guards=OPEN)
-    assert result.summary["measured_pairs"] > 0
+    result = nd.dedupe(rows, keep=keep, guards=OPEN, sizes=few)
+    assert result.summary["measured_pairs"] > result.summary["documents"]
     texts = {row["id"]: row["text"] for row in rows}
     ids = sorted(texts)
     number = {id: at for at, id in enumerate(ids)}
     table = measuring_scheme().fit([texts[id] for id in ids]).frequencies
-    verifier = Verifier(
-        parse_measure("default", 0.64),
-        table,
-        len(ids),
-        wanted=np.arange(len(ids)),
-        spill=str(tmp_path / "texts"),
-        memory=1 << 26,
-    )
+    verifier = Verifier(parse_measure("default", 0.64), table, spill=str(tmp_path / "texts"), memory=1 << 26)
+    verifier.expect(len(ids), np.arange(len(ids)))
     verifier.add(np.arange(len(ids)), pa.array([texts[id] for id in ids], pa.large_string()))
-    evidence = [row for row in result.evidence.to_pylist() if row["rule"] in REASONS]
+    evidence = [row for row in result.evidence.to_pylist() if row["reason"] in REASONS]
     assert len(evidence) >= result.summary["measured_pairs"]
     left, right = (np.array([number[row[side]] for row in evidence]) for side in ("keeper", "id"))
     again = verifier.judge(left, right)
-    for row, *figures in zip(evidence, again.plain, again.common, again.rare, strict=True):
-        assert [row["similarity"], row["common"], row["rare"]] == pytest.approx(figures, abs=1e-9), row
+    for row, *figures in zip(evidence, again.similarity, again.weighted, again.rare, strict=True):
+        assert [row["similarity"], row["weighted"], row["rare"]] == pytest.approx(figures, abs=1e-9), row
 
 
 def test_a_text_that_was_not_set_aside_is_never_judged_as_empty(tmp_path: Path) -> None:
-    verifier = Verifier(
-        parse_measure("default"), None, 3, wanted=np.array([0, 1]), spill=str(tmp_path / "t"), memory=1 << 20
-    )
+    verifier = Verifier("default", spill=str(tmp_path / "t"), memory=1 << 20)
+    verifier.expect(3, np.array([0, 1]))
     verifier.add(np.array([0]), pa.array(["some text"], pa.large_string()))
     for left, right in ((0, 1), (0, 2)):
         with pytest.raises(InvalidValue, match=f"no text was set aside for document {right}"):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +33,7 @@ def words(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.uint64)
 
 
-def test_a_search_gives_query_id_and_distance():
+def test_a_search_gives_query_id_and_distance() -> None:
     index = nd.Index(bits=64, radius=3)
     index.add(["far", "near"], words(0xFFFF, 0b1))
     found = index.search(words(0xFF00, 0))
@@ -38,7 +41,7 @@ def test_a_search_gives_query_id_and_distance():
     assert (found.query.tolist(), found.id.tolist(), found.distance.tolist()) == ([1], ["near"], [1])
 
 
-def test_an_empty_index_finds_nothing():
+def test_an_empty_index_finds_nothing() -> None:
     index = nd.Index()
     assert len(index.search(words(1))) == 0
     assert len(index.nearest(words(1), n=3)) == 0
@@ -46,7 +49,7 @@ def test_an_empty_index_finds_nothing():
     assert index.remove(["a"]) == 0
 
 
-def test_a_removed_id_is_not_found_and_an_updated_one_moves():
+def test_a_removed_id_is_not_found_and_an_updated_one_moves() -> None:
     index = nd.Index(radius=1)
     index.add([1, 2, 1], words(0, 0, 1 << 40))
     assert index.remove([1]) == 2
@@ -55,7 +58,7 @@ def test_a_removed_id_is_not_found_and_an_updated_one_moves():
     assert (index.search_one(0), index.search_one(7), len(index)) == ([], [(2, 0)], 1)
 
 
-def test_an_update_that_is_refused_removes_nothing():
+def test_an_update_that_is_refused_removes_nothing() -> None:
     index = nd.Index(radius=1)
     index.add(["a", "b"], words(1, 2))
     with pytest.raises(InvalidType):
@@ -69,7 +72,7 @@ def test_an_update_that_is_refused_removes_nothing():
     assert index.items()[0] == ["a"]
 
 
-def test_one_value_of_an_id_can_be_removed():
+def test_one_value_of_an_id_can_be_removed() -> None:
     index = nd.Index(radius=0)
     index.add_one("a", 5)
     index.add_one("a", 6)
@@ -78,7 +81,7 @@ def test_one_value_of_an_id_can_be_removed():
     assert index.remove_one("b", 6) == 0
 
 
-def test_ties_of_nearest_are_ordered_by_id():
+def test_ties_of_nearest_are_ordered_by_id() -> None:
     index = nd.Index(radius=1)
     index.add(["c", "a", "b"], words(1 << 20, 1 << 21, 0b111 << 30))
     assert [(name, far) for _, name, far in index.nearest(words(0), n=2)] == [("a", 1), ("c", 1)]
@@ -86,8 +89,12 @@ def test_ties_of_nearest_are_ordered_by_id():
     assert len(index.nearest(words(0), n=0)) == 0
 
 
+# Bits; steps; queries.
+Story = tuple[int, list[Any], list[int]]
+
+
 @st.composite
-def stories(draw: st.DrawFn):
+def stories(draw: st.DrawFn) -> Story:
     """Adds and removes, then queries."""
     bits = draw(st.sampled_from(WIDTHS))
     values = st.one_of(clustered_values(bits), random_values(bits))
@@ -98,7 +105,9 @@ def stories(draw: st.DrawFn):
 
 @given(stories(), st.integers(0, 20), st.integers(0, 20), st.integers(0, 12), st.sampled_from(LEVELS))
 @settings(max_examples=150)
-def test_an_index_answers_as_comparing_with_all_does(story, radius, smaller, n, level):
+def test_an_index_answers_as_comparing_with_all_does(
+    story: Story, radius: int, smaller: int, n: int, level: str
+) -> None:
     bits, steps, queries = story
     index = nd.Index(bits=bits, radius=radius)
     stored: list[tuple[object, int]] = []
@@ -128,7 +137,7 @@ def test_an_index_answers_as_comparing_with_all_does(story, radius, smaller, n, 
 @pytest.mark.parametrize(
     ("width", "radius"), [(1, 0), (1, 3), (1, 6), (1, 20), (2, 3), (2, 8), (3, 4), (4, 5), (16, 2)]
 )
-def test_a_large_index_finds_what_the_join_finds(width, radius, tmp_path):
+def test_a_large_index_finds_what_the_join_finds(width: int, radius: int, tmp_path: Path) -> None:
     stored, asked = near_words(30_000, width, 1), near_words(30_000, width, 1)[::97]
     expected = nd.join(asked, radius, stored, plan="brute")
     wanted = sorted(
@@ -148,7 +157,7 @@ def test_a_large_index_finds_what_the_join_finds(width, radius, tmp_path):
             )
 
 
-def test_rows_without_information_are_neither_stored_nor_found():
+def test_rows_without_information_are_neither_stored_nor_found() -> None:
     index = nd.Index(radius=64)
     index.add(["a", "b"], nd.Fingerprints.of([None, 5]))
     assert len(index) == 1
@@ -157,19 +166,19 @@ def test_rows_without_information_are_neither_stored_nor_found():
 
 
 @given(fingerprints(max_size=30), st.integers(0, 20), st.integers(1, 9))
-def test_batches_together_are_the_join(prints, radius, size):
+def test_batches_together_are_the_join(prints: nd.Fingerprints, radius: int, size: int) -> None:
     batches = list(nd.join_batches(prints, radius, size=size))
     assert [pair for pairs in batches for pair in pairs] == list(nd.join(prints, radius))
     crossed = [pair for pairs in nd.join_batches(prints, radius, prints, size=size) for pair in pairs]
     assert crossed == list(nd.join(prints, radius, prints))
 
 
-def test_an_answer_larger_than_memory_is_streamed():
+def test_an_answer_larger_than_memory_is_streamed() -> None:
     batches = nd.join_batches(np.zeros(200_000, dtype=np.uint64), 0, size=100_000)
     assert [len(next(batches)) for _ in range(3)] == [199_999, 199_998, 199_997]
 
 
-def test_batches_of_many_rows_are_the_join():
+def test_batches_of_many_rows_are_the_join() -> None:
     stored = near_words(20_000, 2, 5)
     expected = nd.join(stored, 3)
     batches = list(nd.join_batches(stored, 3, size=1000))
@@ -177,7 +186,7 @@ def test_batches_of_many_rows_are_the_join():
     assert np.array_equal(np.concatenate([pairs.left for pairs in batches]), expected.left)
 
 
-def test_removing_most_entries_makes_the_index_smaller():
+def test_removing_most_entries_makes_the_index_smaller() -> None:
     index = nd.Index()
     stored = near_words(50_000, 1, 2)
     index.add(np.arange(50_000), stored)
@@ -192,7 +201,7 @@ def test_removing_most_entries_makes_the_index_smaller():
 @pytest.mark.parametrize(
     "ids", [["a", "ß", "", "a" * 300, "漢字\n"], [5, -(2**63), 2**63 - 1, 0, 5], [0, 1, 2, 3, 4]]
 )
-def test_a_saved_index_answers_as_before(ids, tmp_path):
+def test_a_saved_index_answers_as_before(ids: list[Any], tmp_path: Path) -> None:
     index = nd.Index(bits=128, radius=4, digest="scheme-1")
     index.add(ids, nd.Fingerprints.of([1, 2, 3, 2**127, 2**127 + 1], bits=128))
     index.remove([ids[1]])
@@ -207,7 +216,7 @@ def test_a_saved_index_answers_as_before(ids, tmp_path):
     assert os.listdir(tmp_path) == ["index"]
 
 
-def test_saving_replaces_a_file_that_is_in_use(tmp_path):
+def test_saving_replaces_a_file_that_is_in_use(tmp_path: Path) -> None:
     index = nd.Index()
     index.add([1], words(1))
     index.save(tmp_path / "index")
@@ -221,7 +230,7 @@ def test_saving_replaces_a_file_that_is_in_use(tmp_path):
     )
 
 
-def test_a_file_of_another_version_says_so(tmp_path):
+def test_a_file_of_another_version_says_so(tmp_path: Path) -> None:
     index = nd.Index()
     index.save(tmp_path / "index")
     data = bytearray((tmp_path / "index").read_bytes())
@@ -235,7 +244,7 @@ def test_a_file_of_another_version_says_so(tmp_path):
         nd.Index.load(tmp_path / "index")
 
 
-def test_a_file_that_cannot_be_read_or_written_is_an_os_error(tmp_path):
+def test_a_file_that_cannot_be_read_or_written_is_an_os_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         nd.Index.load(tmp_path / "none")
     with pytest.raises(OSError, match=r"cannot write .*No such file") as raised:
@@ -243,7 +252,7 @@ def test_a_file_that_cannot_be_read_or_written_is_an_os_error(tmp_path):
     assert (raised.value.errno, isinstance(raised.value, NeardupError)) == (errno.ENOENT, True)
 
 
-def test_another_scheme_or_width_is_refused():
+def test_another_scheme_or_width_is_refused() -> None:
     index = nd.Index(bits=64)
     index.add([1], nd.Fingerprints(words(1), digest="one"))
     with pytest.raises(SchemeMismatch, match="built with scheme one"):
@@ -276,7 +285,7 @@ def test_another_scheme_or_width_is_refused():
         (lambda index: index.search([1]), InvalidType),
         (lambda index: index.nearest(words(1), n=-1), InvalidValue),
         (lambda index: index.nearest(words(1), n="two"), InvalidType),
-        (lambda index: nd.Index.load("none", map=1), InvalidType),
+        (lambda index: nd.Index.load("none", map=1), InvalidType),  # type: ignore[arg-type]
         (lambda index: index.save("none", overwrite="no"), InvalidType),
         (lambda index: nd.Index(bits=0), InvalidValue),
         (lambda index: nd.Index(bits=65_537), InvalidValue),
@@ -284,7 +293,9 @@ def test_another_scheme_or_width_is_refused():
         (lambda index: nd.join_batches(words(1), 3, size=0), InvalidValue),
     ],
 )
-def test_wrong_calls_are_refused_and_change_nothing(call, error):
+def test_wrong_calls_are_refused_and_change_nothing(
+    call: Callable[[nd.Index], object], error: type[Exception]
+) -> None:
     index = nd.Index(radius=3)
     index.add([5], words(5))
     with pytest.raises(error):
@@ -294,7 +305,7 @@ def test_wrong_calls_are_refused_and_change_nothing(call, error):
 
 
 @pytest.mark.parametrize("width", [word for word in WORDS if word > 16])
-def test_an_index_of_wide_fingerprints_answers_as_comparing_all_would(width, tmp_path):
+def test_an_index_of_wide_fingerprints_answers_as_comparing_all_would(width: int, tmp_path: Path) -> None:
     stored = near_words(90, width, width)
     index = nd.Index(bits=width * 64, radius=3)
     index.add(np.arange(60), stored[:60])
@@ -318,13 +329,13 @@ def test_an_index_of_wide_fingerprints_answers_as_comparing_all_would(width, tmp
     assert sorted(index.search(stored)) == [hit for hit in within if hit[1] not in (3, 70)]
 
 
-def test_the_farthest_of_the_widest_fingerprints_is_told_exactly():
+def test_the_farthest_of_the_widest_fingerprints_is_told_exactly() -> None:
     index = nd.Index(bits=65_536, radius=3)
     index.add_one("far", 2**65_536 - 1)
     assert [far for _, _, far in index.nearest(np.zeros((1, 1024), dtype=np.uint64), n=1)] == [65_536]
 
 
-def test_readers_and_a_writer_work_side_by_side():
+def test_readers_and_a_writer_work_side_by_side() -> None:
     index = nd.Index(radius=2)
     stored = near_words(20_000, 1, 9)
     index.add(np.arange(1000), stored[:1000])

@@ -11,8 +11,10 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,13 +41,13 @@ def names(index: nd.Index) -> list[str]:
 # --- appearing whole -------------------------------------------------------------------------------------
 
 
-def test_two_threads_that_save_to_one_path_damage_nothing(tmp_path):
+def test_two_threads_that_save_to_one_path_damage_nothing(tmp_path: Path) -> None:
     tally, wrong = save_together(tmp_path / "index", processes=1, threads=2, saves=12, rows=20_000)
     assert (wrong, tally) == ([], (24, 0, 0, 24))
     assert os.listdir(tmp_path) == ["index"]
 
 
-def test_processes_with_threads_that_save_to_one_path_damage_nothing(tmp_path):
+def test_processes_with_threads_that_save_to_one_path_damage_nothing(tmp_path: Path) -> None:
     tally, wrong = save_together(tmp_path / "index", processes=2, threads=2, saves=6, rows=2000)
     assert (wrong, tally) == ([], (24, 0, 0, 24))
 
@@ -54,7 +56,7 @@ needs_links = pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="needs sy
 
 
 @needs_links
-def test_a_planted_link_is_not_written_through(tmp_path, monkeypatch):
+def test_a_planted_link_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     folder = tmp_path / "shared"
@@ -72,7 +74,7 @@ def test_a_planted_link_is_not_written_through(tmp_path, monkeypatch):
 
 
 @needs_links
-def test_a_link_in_the_place_of_the_file_is_replaced_and_what_it_points_to_stays(tmp_path):
+def test_a_link_in_the_place_of_the_file_is_replaced_and_what_it_points_to_stays(tmp_path: Path) -> None:
     index_of(1).save(tmp_path / "real")
     (tmp_path / "link").symlink_to(tmp_path / "real")
     with nd.Index.edit(tmp_path / "link") as index:
@@ -83,7 +85,7 @@ def test_a_link_in_the_place_of_the_file_is_replaced_and_what_it_points_to_stays
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
-def test_a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own(tmp_path):
+def test_a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own(tmp_path: Path) -> None:
     path = tmp_path / "index"
     before = os.umask(0o027)
     try:
@@ -96,7 +98,7 @@ def test_a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own(t
         os.umask(before)
 
 
-def test_a_file_that_may_not_be_replaced_is_not(tmp_path):
+def test_a_file_that_may_not_be_replaced_is_not(tmp_path: Path) -> None:
     index_of(1).save(tmp_path / "index")
     with pytest.raises(InvalidValue, match="exists"):
         index_of(2).save(tmp_path / "index", overwrite=False)
@@ -105,7 +107,7 @@ def test_a_file_that_may_not_be_replaced_is_not(tmp_path):
     assert names(nd.Index.load(tmp_path / "index")) == ["id 1"]
 
 
-def test_of_two_that_make_a_file_only_one_does(tmp_path):
+def test_of_two_that_make_a_file_only_one_does(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(pytest.raises(InvalidValue, match="exists"))
         one = stack.enter_context(atomic_file(tmp_path / "file"))
@@ -117,7 +119,7 @@ def test_of_two_that_make_a_file_only_one_does(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_device_is_not_replaced_by_a_file(tmp_path):
+def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/dev/full")
     for path in ("/dev/full", tmp_path / "link"):
         with pytest.raises(InvalidValue, match="a device or a pipe"):
@@ -152,7 +154,7 @@ def child(code: str, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-def test_the_second_of_two_processes_that_load_add_and_save_is_told(tmp_path):
+def test_the_second_of_two_processes_that_load_add_and_save_is_told(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1, 2).save(path)
     children = [child(ADD_ONE, path, name) for name in ("first", "second")]
@@ -166,7 +168,7 @@ def test_the_second_of_two_processes_that_load_add_and_save_is_told(tmp_path):
     assert names(nd.Index.load(path)) == ["first", "id 1", "id 2"]
 
 
-def test_what_was_saved_by_the_same_index_is_no_foreign_change(tmp_path):
+def test_what_was_saved_by_the_same_index_is_no_foreign_change(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     index = nd.Index.load(path)
@@ -185,7 +187,7 @@ def test_what_was_saved_by_the_same_index_is_no_foreign_change(tmp_path):
     assert names(nd.Index.load(path)) == ["id 1", "id 2", "id 3"]
 
 
-def test_an_index_that_was_not_loaded_replaces_what_is_there(tmp_path):
+def test_an_index_that_was_not_loaded_replaces_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     fresh = index_of(2)
@@ -195,7 +197,7 @@ def test_an_index_that_was_not_loaded_replaces_what_is_there(tmp_path):
         index_of(3).save(path)
 
 
-def test_threads_that_edit_one_index_lose_nothing(tmp_path):
+def test_threads_that_edit_one_index_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(0).save(path)
 
@@ -212,7 +214,7 @@ def test_threads_that_edit_one_index_lose_nothing(tmp_path):
     assert len(nd.Index.load(path)) == 1 + 4 * 5
 
 
-def test_an_edit_that_fails_changes_nothing(tmp_path):
+def test_an_edit_that_fails_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     before = path.read_bytes()
@@ -223,7 +225,7 @@ def test_an_edit_that_fails_changes_nothing(tmp_path):
         pass
 
 
-def test_one_that_will_not_wait_is_told_who_is_busy(tmp_path):
+def test_one_that_will_not_wait_is_told_who_is_busy(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
 
@@ -240,7 +242,7 @@ def test_one_that_will_not_wait_is_told_who_is_busy(tmp_path):
     assert names(nd.Index.load(path)) == ["id 1", "id 2"]
 
 
-def test_who_saves_inside_an_edit_does_not_wait_for_itself(tmp_path):
+def test_who_saves_inside_an_edit_does_not_wait_for_itself(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     with nd.Index.edit(path) as index:
@@ -266,7 +268,7 @@ with nd.Index.edit(sys.argv[1]) as index:
 """
 
 
-def test_a_killed_process_leaves_no_lock(tmp_path):
+def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     holder = child(HOLD, path)
@@ -282,7 +284,7 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
     assert os.listdir(tmp_path) == ["index"]
 
 
-def test_two_commands_that_add_to_one_index_both_do(tmp_path):
+def test_two_commands_that_add_to_one_index_both_do(tmp_path: Path) -> None:
     path = tmp_path / "n.idx"
     for number in range(3):
         lines = [f'{{"id": "{number}-{row}", "text": "{number} {row} some words"}}\n' for row in range(50)]
@@ -302,7 +304,7 @@ def test_two_commands_that_add_to_one_index_both_do(tmp_path):
     assert len(nd.Index.load(path)) == 150
 
 
-def test_a_command_that_must_wait_says_so(tmp_path):
+def test_a_command_that_must_wait_says_so(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     (tmp_path / "more.csv").write_text("id,fingerprint\nid 2,2\n")
@@ -319,8 +321,11 @@ def test_a_command_that_must_wait_says_so(tmp_path):
 # --- a file that changes under its map -------------------------------------------------------------------
 
 
+Mapped = tuple[Path, nd.Index, np.ndarray]
+
+
 @pytest.fixture
-def mapped(tmp_path) -> tuple[Path, nd.Index, np.ndarray]:
+def mapped(tmp_path: Path) -> Mapped:
     path, rows = tmp_path / "index", near_words(30_000, 1, 1)
     index = nd.Index(64, 3)
     index.add([f"id {row}" for row in range(len(rows))], rows)
@@ -366,7 +371,9 @@ def copy_over(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut, overwrite, scramble, copy_over])
 @pytest.mark.parametrize("use", USES)
-def test_a_file_that_is_changed_in_place_is_an_error_and_no_wrong_answer(mapped, use, damage):
+def test_a_file_that_is_changed_in_place_is_an_error_and_no_wrong_answer(
+    mapped: Mapped, use: str, damage: Callable[[Path], None]
+) -> None:
     path, index, rows = mapped
     damage(path)
     for _ in range(2):
@@ -376,7 +383,7 @@ def test_a_file_that_is_changed_in_place_is_an_error_and_no_wrong_answer(mapped,
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_file_that_is_replaced_does_no_harm_to_who_has_it_mapped(mapped, use):
+def test_a_file_that_is_replaced_does_no_harm_to_who_has_it_mapped(mapped: Mapped, use: str) -> None:
     path, index, rows = mapped
     index_of(1).save(path)
     USES[use](index, rows)
@@ -384,7 +391,7 @@ def test_a_file_that_is_replaced_does_no_harm_to_who_has_it_mapped(mapped, use):
 
 
 @pytest.mark.parametrize("use", USES)
-def test_what_was_read_into_memory_does_not_depend_on_the_file(mapped, use):
+def test_what_was_read_into_memory_does_not_depend_on_the_file(mapped: Mapped, use: str) -> None:
     path, _, rows = mapped
     index = nd.Index.load(path, map=False)
     expected = list(index.search(rows[:50]))
@@ -394,7 +401,7 @@ def test_what_was_read_into_memory_does_not_depend_on_the_file(mapped, use):
     USES[use](index, rows)
 
 
-def test_an_index_whose_mapped_part_is_gone_needs_its_file_no_more(mapped):
+def test_an_index_whose_mapped_part_is_gone_needs_its_file_no_more(mapped: Mapped) -> None:
     path, index, rows = mapped
     index.add([f"more {row}" for row in range(30_000)], rows)
     index.remove(["id 1"])
@@ -406,7 +413,7 @@ def test_an_index_whose_mapped_part_is_gone_needs_its_file_no_more(mapped):
 # --- what a loader accepts can be used -------------------------------------------------------------------
 
 
-def test_bits_above_those_of_the_index_are_refused_by_the_loader_and_by_add_one(tmp_path):
+def test_bits_above_those_of_the_index_are_refused_by_the_loader_and_by_add_one(tmp_path: Path) -> None:
     for bits in (12, 60, 100):
         index = nd.Index(bits, 3)
         for value in (2**bits, 2**64 if bits < 64 else 2**128):
@@ -438,7 +445,9 @@ def test_bits_above_those_of_the_index_are_refused_by_the_loader_and_by_add_one(
 
 @pytest.mark.parametrize("copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy, copy.copy])
 @pytest.mark.parametrize("ids", [["a", "ß", "漢"], [5, -1, 5], [0, 1, 2], []])
-def test_an_index_is_pickled_and_copied_whole(copied, ids, tmp_path):
+def test_an_index_is_pickled_and_copied_whole(
+    copied: Callable[[nd.Index], nd.Index], ids: list[Any], tmp_path: Path
+) -> None:
     index = nd.Index(128, 5, digest="scheme")
     index.add(ids, nd.Fingerprints.of([3, 2**127, 7][: len(ids)], bits=128))
     index.save(tmp_path / "index")
@@ -451,7 +460,7 @@ def test_an_index_is_pickled_and_copied_whole(copied, ids, tmp_path):
         assert (len(other), len(one)) == (0, len(ids))
 
 
-def test_a_pickled_index_is_the_bytes_of_its_file_and_is_checked_as_such(tmp_path):
+def test_a_pickled_index_is_the_bytes_of_its_file_and_is_checked_as_such(tmp_path: Path) -> None:
     index = index_of(1, 2, 3)
     index.save(tmp_path / "index")
     data = pickle.dumps(index)
@@ -460,6 +469,7 @@ def test_a_pickled_index_is_the_bytes_of_its_file_and_is_checked_as_such(tmp_pat
     damaged = data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
     with pytest.raises(DamagedFile, match="damaged"):
         pickle.loads(damaged)
+    wrong: Any
     for wrong in (None, "text", bytearray(b"NDINDEX\n")):
         with pytest.raises(InvalidType):
             nd.Index._restored(wrong, None)
@@ -467,7 +477,7 @@ def test_a_pickled_index_is_the_bytes_of_its_file_and_is_checked_as_such(tmp_pat
         nd.Index._restored(b"", None)
 
 
-def test_a_copy_of_a_loaded_index_knows_where_it_came_from(tmp_path):
+def test_a_copy_of_a_loaded_index_knows_where_it_came_from(tmp_path: Path) -> None:
     path = tmp_path / "index"
     index_of(1).save(path)
     one = nd.Index.load(path)
@@ -482,8 +492,10 @@ def test_a_copy_of_a_loaded_index_knows_where_it_came_from(tmp_path):
 class Named(nd.Index):
     """An index with a name."""
 
+    name: str
 
-def test_a_class_made_of_index_keeps_what_it_added():
+
+def test_a_class_made_of_index_keeps_what_it_added() -> None:
     own = Named(64, 2)
     own.name = "mine"
     own.add_one("a", 1)
@@ -491,7 +503,7 @@ def test_a_class_made_of_index_keeps_what_it_added():
     assert (type(other), other.name, names(other)) == (Named, "mine", ["a"])
 
 
-def test_matches_are_pickled():
+def test_matches_are_pickled() -> None:
     found = index_of(1, 2).search(np.array([1], dtype=np.uint64))
     assert list(pickle.loads(pickle.dumps(found))) == list(found)
 
@@ -586,7 +598,9 @@ print(said)
         ("stream", 100_000, 60),
     ],
 )
-def test_an_index_that_finds_no_memory_raises_memory_error_and_stays_as_it_was(work, rows, room):
+def test_an_index_that_finds_no_memory_raises_memory_error_and_stays_as_it_was(
+    work: str, rows: int, room: int
+) -> None:
     # What was freed goes back to the system, so that the limit is all there is.
     known = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
     done = subprocess.run(
@@ -598,14 +612,14 @@ def test_an_index_that_finds_no_memory_raises_memory_error_and_stays_as_it_was(w
     assert (done.returncode, done.stdout) == (0, "MemoryError\n"), done.stderr
 
 
-def test_a_stream_index_refuses_blocks_that_are_outside_its_bits():
+def test_a_stream_index_refuses_blocks_that_are_outside_its_bits() -> None:
     stream = _native.StreamIndex()
     for blocks in ([(0, 65)], [(60, 50)], [(10**9, 10**9 + 1)]):
         with pytest.raises(InvalidValue, match="no bits"):
             stream._start(object, 64, 3, blocks, 10)
 
 
-def test_a_wrong_width_at_the_binding_is_an_error_and_no_panic():
+def test_a_wrong_width_at_the_binding_is_an_error_and_no_panic() -> None:
     index = _native.HammingIndex(64, 3)
     wide = np.zeros((3, 2), dtype=np.uint64)
     for call in (
@@ -623,7 +637,9 @@ def test_a_wrong_width_at_the_binding_is_an_error_and_no_panic():
 # --- exit codes ------------------------------------------------------------------------------------------
 
 
-def test_an_index_of_refused_files_is_not_written_and_says_so(tmp_path, capsys):
+def test_an_index_of_refused_files_is_not_written_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 but cut")
     path = tmp_path / "index"
     assert run(["index", "build", str(path), str(tmp_path / "bad.parquet"), "--scheme", "text"]) == 4

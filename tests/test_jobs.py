@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_the_folder_of_a_report_is_made_before_the_work_begins(data: Path) -> No
     assert Path("new/folder/r.html").exists()
     done = neardup("dedupe", data, "-o", "other", "--report", "a.jsonl/r.html", "--quiet")
     assert done.code == 2
-    assert "'a.jsonl' is no folder" in done.err
+    assert "'a.jsonl' is not a folder" in done.err
     assert not Path("other").exists()
 
 
@@ -96,7 +97,7 @@ def test_the_report_of_a_stop_does_not_stay_beside_the_results(tmp_path: Path) -
 
 def test_a_file_or_an_address_is_no_folder_for_results(data: Path) -> None:
     before = files_of(Path())
-    for out, what in (("a.jsonl", "'a.jsonl' is no folder"), ("file:///x", "is an address")):
+    for out, what in (("a.jsonl", "'a.jsonl' is not a folder"), ("file:///x", "is an address")):
         done = neardup("dedupe", data, "-o", out, "--quiet")
         assert done.code == 2
         assert what in done.err
@@ -200,8 +201,9 @@ def test_a_field_that_no_document_has_ends_the_run_after_the_survey(
         assert done.err.startswith(f"neardup: no document has a value in the field 'scr' of {option}")
         assert done.err.count("\n") == 1
         assert not Path("o/annotations.parquet").exists()
+    choices: dict[str, Any] = {option[2:].replace("-", "_"): value}
     with pytest.raises(InvalidValue, match="field 'scr'"):
-        nd.dedupe(collection(5), **{option[2:].replace("-", "_"): value})
+        nd.dedupe(collection(5), **choices)
 
 
 def test_a_field_that_some_documents_or_protected_ones_lack_is_used(data: Path) -> None:

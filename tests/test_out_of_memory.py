@@ -20,7 +20,7 @@ import neardup as nd
 from neardup import _native
 from neardup.arrays import core_texts
 from neardup.errors import LimitReached
-from neardup.verify import measuring_scheme
+from neardup.verifiers import measuring_scheme
 
 extra = int(sys.argv[1])
 words = [f"w{number:x}" for number in range(60_000)]
@@ -38,7 +38,7 @@ table = scheme.fit(many).frequencies.to_bytes()
 folder = tempfile.mkdtemp()
 
 def verify():
-    verifier = _native.Verifier(measuring_scheme().recipe, None, len(many), numbers[: len(many)], folder + "/spill", 1 << 30)
+    verifier = _native.Verifier(measuring_scheme().recipe, None, 1 << 30, folder + "/spill")
     verifier.add(numbers[: len(many)], core_texts(column))
     left, right = numbers[: len(many) - 1], numbers[1 : len(many)]
     _native.walk_pairs(len(many), left, right, 100)

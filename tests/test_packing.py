@@ -28,7 +28,7 @@ def written(data: bytes, step: int) -> bytes:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_gzip_is_one_member_that_comes_back(size):
+def test_gzip_is_one_member_that_comes_back(size: int) -> None:
     reader = zlib.decompressobj(zlib.MAX_WBITS | 16)
     assert reader.decompress(written(TEXT[:size], 1 << 22)) == TEXT[:size]
     assert reader.eof
@@ -36,29 +36,29 @@ def test_gzip_is_one_member_that_comes_back(size):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_how_it_is_written_changes_no_byte(size, monkeypatch):
+def test_how_it_is_written_changes_no_byte(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = written(TEXT[:size], 1 << 22)
     monkeypatch.setattr(packing, "cores", lambda: 1)
     assert written(TEXT[:size], 100_003) == whole
 
 
-def test_blocks_cost_little():
+def test_blocks_cost_little() -> None:
     assert len(written(TEXT, 1 << 22)) < 1.01 * len(gzip.compress(TEXT, 6))
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.binary(max_size=300)), st.integers(1, 200))
-def test_small_blocks_come_back_too(pieces, block):
+def test_small_blocks_come_back_too(pieces: list[bytes], block: int) -> None:
     out = io.BytesIO()
     file = Gzip(out)
-    file.BLOCK = block
+    file.BLOCK = block  # type: ignore[misc]
     for piece in pieces:
         file.write(piece)
     file.close()
     assert gzip.decompress(out.getvalue()) == b"".join(pieces)
 
 
-def test_a_failure_stops_the_threads():
+def test_a_failure_stops_the_threads() -> None:
     out = io.BytesIO()
     with pytest.raises(ZeroDivisionError), packed(out, ".gz") as file:
         file.write(TEXT[: 1 // (file.write(TEXT) - len(TEXT))])

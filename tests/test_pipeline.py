@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 import neardup as nd
-from neardup import pipeline
 from neardup.adapters.cli import run
 from neardup.errors import GuardStopped, InvalidType, RefusedInput
 from neardup.guards import Limits
+from neardup.jobs import Job, run_job
+from neardup.observers import Observer
+from neardup.sizes import Sizes
 from neardup.sources import open_source
 
 from .corpus import Rows, collection, write_jsonl
@@ -71,7 +73,7 @@ def test_the_second_document_with_an_id_is_told(tmp_path: Path) -> None:
         work = None if data is rows else str(tmp_path / "work")
         (bad,) = nd.dedupe(data, work=work).bad
         assert (bad.file, bad.line) == (file, 2)
-        assert bad.reason.startswith("its id 'a' stands already in")
+        assert bad.reason.startswith("duplicate id 'a'; first seen in")
 
 
 def test_bad_records_are_told_up_to_a_thousand() -> None:
@@ -83,14 +85,14 @@ def test_bad_records_are_told_up_to_a_thousand() -> None:
 def test_verify_tells_how_many_pairs_are_done_of_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
-    @contextmanager
-    def stage(name: str, **options: Any) -> Iterator[Any]:
-        told = seen.setdefault(name, (options, []))[1]
-        yield lambda documents, at: told.append(at)
+    class Listener(Observer):
+        @contextmanager
+        def stage(self, name: str, **options: Any) -> Iterator[Any]:
+            told = seen.setdefault(name, (options, []))[1]
+            yield lambda documents, at: told.append(at)
 
-    monkeypatch.setattr("neardup.pipeline.stage", stage)
-    monkeypatch.setattr("neardup.verify.PART", 1)
-    pairs = nd.dedupe(collection(40)).summary["candidate_pairs"]
+    monkeypatch.setattr("neardup.verifiers.verifier.PART", 1)
+    pairs = nd.dedupe(collection(40), observer=Listener()).summary["candidate_pairs"]
     options, told = seen["verify"]
     assert (options["total"], options["unit"]) == (pairs, "pairs")
     assert told == sorted(told)
@@ -118,30 +120,36 @@ def test_a_batch_of_long_texts_has_few_of_them() -> None:
     assert [len(batch) for batch in open_source(iter(["word"] * 5000))] == [4096, 904]
 
 
-def test_a_run_that_goes_on_makes_no_fingerprint_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[int] = []
-    real = pipeline._fingerprints
+def test_a_run_that_goes_on_makes_no_fingerprint_again(tmp_path: Path) -> None:
+    seen: list[int] = []
 
-    def counted(scheme: Any, batch: Any, threads: int | None) -> Any:
-        made.append(len(batch))
-        if len(made) == stop:
-            raise KeyboardInterrupt
-        return real(scheme, batch, threads)
+    class Listener(Observer):
+        @contextmanager
+        def stage(self, name: str, **options: Any) -> Iterator[Any]:
+            def advance(documents: int, at: int) -> None:
+                seen.append(documents)
+                if len(seen) == stop:
+                    raise KeyboardInterrupt
 
-    monkeypatch.setattr(pipeline, "_fingerprints", counted)
-    monkeypatch.setattr(pipeline, "CHECKPOINT_SECONDS", 0.0)
+            yield advance if name == "fingerprint" else lambda documents, at: None
+
     parts = [{"id": f"{number:05}", "text": f"the text {number} of many " * 40} for number in range(20_000)]
     path = write_jsonl(tmp_path / "in.jsonl", parts)
     stop = 6
-    command = ["dedupe", str(path), "-o", str(tmp_path / "out"), "--quiet", "--threads", "1"]
-    assert run(command) == 130
-    before, stop = sum(made), 0
-    made.clear()
-    assert run(command) == 0
-    assert 0 < sum(made) < len(parts)
-    assert sum(made) + before < len(parts) * 1.5, "but for what was at work"
+    job = Job(
+        [str(path)],
+        str(tmp_path / "out"),
+        threads=1,
+        observer=Listener(),
+        sizes=Sizes(checkpoint_seconds=0.0),
+    )
+    with pytest.raises(KeyboardInterrupt):
+        run_job(job)
+    before, stop = seen[-2], 0
+    seen.clear()
+    run_job(job)
+    assert before < seen[0], "but for what was at work"
+    assert seen[-1] == len(parts)
 
 
 TEXT = "The council approved the budget for the new harbour bridge on Monday after a long debate."
@@ -167,7 +175,7 @@ def test_across_sources_every_document_that_goes_is_in_the_evidence_with_its_rea
         assert gone <= {row[side] for row in evidence for side in ("id", "keeper")}
         assert gone - {"a0"} <= {row["id"] for row in evidence if row["accepted"]}
         assert len(gone) == (7 if keep == "none" else 4)
-        rules = {(row["keeper"], row["id"]): row["rule"] for row in evidence}
+        rules = {(row["keeper"], row["id"]): row["reason"] for row in evidence}
         assert rules.pop(("a0", "b3")) == "identical but for case, spacing or punctuation"
         assert set(rules.values()) == {"identical text"}
 
@@ -176,9 +184,9 @@ def test_copies_that_go_unverified_have_no_similarity_but_that_of_identical_text
     rows = [{"id": f"{s}{at}", "text": TEXT, "s": s} for s in "ab" for at in range(2)]
     rows += [{"id": f"c{at}", "text": TEXT + " It was late.", "s": "c"} for at in range(2)]
     result = nd.dedupe(rows, across="s", keep="none", verify="none", radius=100, guards=Limits(max_loss=None))
-    found = {row["similarity"] for row in result.evidence.to_pylist() if row["rule"] == "identical text"}
+    found = {row["similarity"] for row in result.evidence.to_pylist() if row["reason"] == "identical text"}
     assert found == {1.0}
-    others = [row for row in result.evidence.to_pylist() if row["rule"] != "identical text"]
+    others = [row for row in result.evidence.to_pylist() if row["reason"] != "identical text"]
     assert others
     assert all(row["similarity"] is None for row in others)
 

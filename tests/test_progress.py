@@ -5,19 +5,20 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import neardup as nd
-from neardup import pipeline, progress
 from neardup.adapters.cli import run
-from neardup.progress import by_share, stage
+from neardup.adapters.cli.terminal import Terminal
+from neardup.observers import Advance, Observer, by_share
 from tests.corpus import collection, write_jsonl
 
 
-class Terminal(io.StringIO):
+class Screen(io.StringIO):
     """A standard error that says it is a terminal."""
 
     def isatty(self) -> bool:
@@ -70,9 +71,9 @@ def test_a_share_of_a_step_is_so_many_documents() -> None:
 
 
 def test_a_terminal_sees_rate_and_remaining_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Terminal()
-    monkeypatch.setattr(progress.sys, "stderr", screen)
-    with stage("join", total=1000, unit="documents") as advance:
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    with Terminal().stage("join", total=1000, unit="documents") as advance:
         for done in range(0, 1001, 100):
             advance(done, done)
     assert re.search(r"documents/s", screen.getvalue())
@@ -80,18 +81,26 @@ def test_a_terminal_sees_rate_and_remaining_time(monkeypatch: pytest.MonkeyPatch
     assert re.search(r"join: 1,000 documents in [\d.]+ s\n$", screen.getvalue())
 
 
+class Listener(Observer):
+    """Remembers the totals of all stages, and what they were told of the unit that they count."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, int] = {}
+        self.told: dict[str, list[int]] = {}
+
+    def stage(
+        self, name: str, *, total: int = 0, unit: str = "bytes", what: str = "document"
+    ) -> AbstractContextManager[Advance]:
+        self.totals[name] = total
+        told = self.told.setdefault(name, [])
+        return nullcontext(lambda documents, at: told.append(at))
+
+
 @pytest.mark.parametrize("verify", ["default", "jaccard:0.5", "containment:0.5"])
-def test_every_verification_tells_of_its_pairs(monkeypatch: pytest.MonkeyPatch, verify: str) -> None:
-    told: dict[str, list[int]] = {}
-    totals: dict[str, int] = {}
-    real = pipeline.stage
-
-    def watched(name: str, **options: object) -> object:
-        totals[name] = int(str(options.get("total", 0)))
-        return _Heard(real(name, **options), told.setdefault(name, []))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(pipeline, "stage", watched)
-    result = nd.dedupe(collection(), verify=verify)
+def test_every_verification_tells_of_its_pairs(verify: str) -> None:
+    heard = Listener()
+    result = nd.dedupe(collection(), verify=verify, observer=heard)
+    told, totals = heard.told, heard.totals
     assert totals["verify"] == told["verify"][-1] > 0
     assert told["verify"] == sorted(told["verify"])
     assert len(told["verify"]) >= 2, "before the end, too"
@@ -105,7 +114,7 @@ def test_writing_is_a_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert f"write: {len(collection()):,} documents in " in capsys.readouterr().err
 
 
-def test_pictures_tell_of_their_pairs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_pictures_tell_of_their_pairs(tmp_path: Path) -> None:
     from PIL import Image
 
     rng = np.random.default_rng(1)
@@ -113,33 +122,8 @@ def test_pictures_tell_of_their_pairs(monkeypatch: pytest.MonkeyPatch, tmp_path:
         noise = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((160, 120))
         noise.save(tmp_path / f"{number}.png")
         noise.resize((120, 90)).save(tmp_path / f"{number}-small.png")
-    told: dict[str, list[int]] = {}
-    real = pipeline.stage
-
-    def watched(name: str, **options: object) -> object:
-        return _Heard(real(name, **options), told.setdefault(name, []))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(pipeline, "stage", watched)
-    result = nd.dedupe(str(tmp_path))
+    heard = Listener()
+    result = nd.dedupe(str(tmp_path), observer=heard)
     assert result.summary["removed"] == 4
-    assert told["join"] == [2, 4, 8]
-    assert told["verify"][0] > 0
-
-
-class _Heard:
-    """A stage, and what it is told of the unit that it counts."""
-
-    def __init__(self, inner: object, told: list[int]) -> None:
-        self._inner, self._told = inner, told
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        advance = self._inner.__enter__()  # type: ignore[attr-defined]
-
-        def heard(documents: int, at: int) -> None:
-            self._told.append(at)
-            advance(documents, at)
-
-        return heard
-
-    def __exit__(self, *raised: object) -> None:
-        self._inner.__exit__(*raised)  # type: ignore[attr-defined]
+    assert heard.told["join"] == [2, 4, 8]
+    assert heard.told["verify"][0] > 0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import neardup as nd
 from neardup.errors import GuardStopped
-from neardup.verify import ACCEPTING, IDENTICAL, REASONS, SPELLED, UNVERIFIED
+from neardup.verifiers import ACCEPTING, IDENTICAL, REASONS, SPELLED, UNVERIFIED
 
 from .corpus import chain, collection, edited, words
 
@@ -53,11 +53,11 @@ def check(
         proof = evidence[keeper, id]
         assert proof["accepted"]
         assert (proof["distance"], proof["similarity"]) == (row["distance"], row["similarity"])
-        assert proof["rule"] in ACCEPTED | {UNVERIFIED}
-        assert proof["rule"] == UNVERIFIED or proof["similarity"] >= least
+        assert proof["reason"] in ACCEPTED | {UNVERIFIED}
+        assert proof["reason"] == UNVERIFIED or proof["similarity"] >= least
     for row in evidence.values():
-        assert (row["similarity"] is None) == (row["rule"] == UNVERIFIED)
-        assert row["accepted"] == (row["rule"] in ACCEPTED | {UNVERIFIED})
+        assert (row["similarity"] is None) == (row["reason"] == UNVERIFIED)
+        assert row["accepted"] == (row["reason"] in ACCEPTED | {UNVERIFIED})
         assert row["scheme"] == result.scheme.digest
     counts = result.summary
     assert counts["documents"] == len(rows) == counts["kept"] + counts["removed"]
@@ -153,7 +153,7 @@ def test_texts_that_differ_in_case_and_space_alone_are_not_called_identical() ->
     for keep in ("first", "last"):
         result = nd.dedupe(rows, keep=keep)
         check(result, rows)
-        rules = {row["id"]: row["rule"] for row in result.evidence.to_pylist()}
+        rules = {row["id"]: row["reason"] for row in result.evidence.to_pylist()}
         assert rules == {"b": SPELLED, ("c" if keep == "first" else "a"): IDENTICAL}
 
 
@@ -161,16 +161,16 @@ def test_equal_texts_are_called_identical_whatever_another_source_has() -> None:
     text = " ".join(words(5))
     rows = [{"id": "a", "text": text, "s": 1}, *({"id": id, "text": text.upper(), "s": 2} for id in "bc")]
     (row,) = nd.dedupe(rows, within="s").evidence.to_pylist()
-    assert (row["keeper"], row["id"], row["rule"]) == ("b", "c", IDENTICAL)
+    assert (row["keeper"], row["id"], row["reason"]) == ("b", "c", IDENTICAL)
 
 
 def test_the_distance_of_identical_texts_is_that_of_their_fingerprints() -> None:
     # The scheme sees case, the comparison does not.
     rows = [{"id": "a", "text": " ".join(words(5))}, {"id": "b", "text": " ".join(words(5)).upper()}]
     result = nd.dedupe(rows, scheme="pbtk")
-    prints = result.scheme.fingerprints([row["text"] for row in rows])
-    assert result.annotations.column("distance").to_pylist() == [None, nd.distance(prints[0], prints[1])]
-    assert nd.distance(prints[0], prints[1]) > 0
+    far = nd.distance(*(result.scheme.fingerprint(row["text"]) or 0 for row in rows))
+    assert result.annotations.column("distance").to_pylist() == [None, far]
+    assert far > 0
 
 
 texts = st.integers(0, 5).flatmap(
@@ -195,7 +195,7 @@ def test_any_collection_and_any_choice_keep_every_promise(
         for number, text in enumerate(contents)
     ]
     reference = [dict(row) for row in rows[:protected]]
-    choices = {} if compare is None else {compare: "source"}
+    choices: dict[str, Any] = {} if compare is None else {compare: "source"}
     result = nd.dedupe(rows, keep=keep, verify=verify, protect=reference or None, **choices)
     protected_ids = tuple(f"protected:{row['id']}" for row in reference)
     second_copies = compare == "across" and keep == "none"

@@ -10,10 +10,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neardup.guards import Loss
 from neardup.report import (
     ClusterView,
     GuardView,
-    Loss,
     PairView,
     Report,
     Side,
@@ -24,6 +24,8 @@ from neardup.report import (
     size_rows,
     write_report,
 )
+
+from .rundirs import figures
 
 anything = st.text(st.characters(), max_size=40) | st.sampled_from(
     ["<script>", '"><img onerror=x>', "{{ 1 }}", "\ud800", "\x00"]
@@ -45,8 +47,8 @@ class Tags(HTMLParser):
 
 def report_of(text: str, **summary: object) -> Report:
     one, other = Side(text, f"{text} a b c", text, {text: text}), Side(f"{text}2", f"{text} a d c", text)
-    pair = PairView(one, other, 3, 0.91, 0.8, 0.7, True, text)
-    near = PairView(one, other, 3, 0.79, 0.2, 0.1, False, text)
+    pair = PairView(one, other, 3, 0.91, figures(0.8, 0.7), True, text)
+    near = PairView(one, other, 3, 0.79, figures(0.2, 0.1), False, text)
     facts = {"documents": 4, "kept": 3, "removed": 1, "clusters": 1, "title": text, "keep": text, "saved": 7}
     facts |= {"date": text, "folder": text, **summary}
     return Report(
@@ -200,8 +202,8 @@ def test_what_goes_is_struck_through_and_what_stays_is_not() -> None:
         Side("stays", "the old house was sold to a painter"),
         Side("goes", "the old house was sold to a writer"),
     )
-    pair = PairView(keeper, other, 5, 0.9, 0.9, 0.8, True, "revision")
-    no = replace(pair, accepted=False, rule="too different")
+    pair = PairView(keeper, other, 5, 0.9, figures(0.9, 0.8), True, "revision")
+    no = replace(pair, accepted=False, reason="too different")
     page = render_report(Report(summary={"documents": 2, "removed": 1}, borderline=[pair]))
     assert "<del>writer</del>" in page
     assert "<ins>painter</ins>" in page
@@ -215,8 +217,8 @@ def test_what_goes_is_struck_through_and_what_stays_is_not() -> None:
 
 
 def test_reasons_to_accept_come_before_those_to_reject() -> None:
-    rules = {"shares mostly common text": (0, 308_683), "revision": (12, 3), "identical text": (40, 0)}
-    page = render_report(Report(summary={"documents": 9, "removed": 5, "rules": rules}))
+    reasons = {"shares mostly common text": (0, 308_683), "revision": (12, 3), "identical text": (40, 0)}
+    page = render_report(Report(summary={"documents": 9, "removed": 5, "reasons": reasons}))
     said = [
         page.index(words)
         for words in ("Pairs accepted", "identical text", ">revision<", "Pairs rejected", "mostly common")
@@ -228,7 +230,13 @@ def test_members_with_the_same_text_are_shown_once() -> None:
     keeper = Side("k", "the old house was sold to a painter")
     pairs = [
         PairView(
-            keeper, Side(f"m{at}", "the old house was sold to a writer"), 5, 0.9, 0.9, 0.8, True, "revision"
+            keeper,
+            Side(f"m{at}", "the old house was sold to a writer"),
+            5,
+            0.9,
+            figures(0.9, 0.8),
+            True,
+            "revision",
         )
         for at in range(4)
     ]

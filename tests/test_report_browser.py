@@ -13,9 +13,11 @@ import pytest
 from PIL import Image, ImageDraw, ImageOps
 
 from neardup.adapters.cli import run
-from neardup.report import ClusterView, GuardView, Loss, PairView, Report, Side, render_report, write_report
+from neardup.guards import Loss
+from neardup.report import ClusterView, GuardView, PairView, Report, Side, render_report, write_report
 
 from .browser import Browser
+from .rundirs import figures
 
 HERE = Path(__file__).parent
 CALLS = [
@@ -60,7 +62,7 @@ def hostile_report(payloads: list[str]) -> Report:
     for number, bad in enumerate(payloads):
         keeper = Side(bad, f"{bad} some words and {bad}", bad, {bad: bad, "url": bad})
         other = Side(f"{bad} other", f"{bad} other words and {bad}", bad, {bad: bad})
-        pairs.append(PairView(keeper, other, number % 43, 0.9, 0.8, 0.7, number % 2 == 0, bad))
+        pairs.append(PairView(keeper, other, number % 43, 0.9, figures(0.8, 0.7), number % 2 == 0, bad))
     some = pairs[:12] + pairs[-12:]
     worst = "\n".join(payloads)
     clusters = [
@@ -70,7 +72,7 @@ def hostile_report(payloads: list[str]) -> Report:
         summary={
             "documents": 100, "kept": 60, "removed": 40, "clusters": 20, "similarity": 0.8, "radius": 42, "bits": 128,
             "measured": 50, "accepted": 40, "rejected": 10, "bad": 1, "without_information": 1, "keep": worst,
-            "title": payloads[0], "rules": dict.fromkeys(payloads, (1, 2)), "date": payloads[0], "folder": worst,
+            "title": payloads[0], "reasons": dict.fromkeys(payloads, (1, 2)), "date": payloads[0], "folder": worst,
         },
         sizes={2: 10, 9: 10},
         distances={3: (4, 0), 40: (1, 3)},
@@ -89,7 +91,7 @@ def plain_report() -> Report:
     words = [f"word{number}" for number in range(400)]
     changed = [*words[:200], "another", *words[201:]]
     pair = PairView(
-        Side("keeper-1", " ".join(words), "a.jsonl"), Side("member-1", " ".join(changed), "b.jsonl"), 7, 0.93, 0.9, 0.85, True, "revision"
+        Side("keeper-1", " ".join(words), "a.jsonl"), Side("member-1", " ".join(changed), "b.jsonl"), 7, 0.93, figures(0.9, 0.85), True, "revision"
     )  # fmt: skip
     return Report(
         summary={
@@ -234,10 +236,12 @@ def test_a_huge_line_and_a_huge_cluster_stay_usable(browser: Browser, tmp_path: 
     other = line[:-1] + "y"
     keeper = Side("k" * 5000, line)
     pairs = [
-        PairView(keeper, Side(f"m{number}", other), 1, 0.99, 0.9, 0.9, True, "nearly identical")
+        PairView(keeper, Side(f"m{number}", other), 1, 0.99, figures(0.9, 0.9), True, "nearly identical")
         for number in range(10_000)
     ]
-    long = PairView(Side("a", spaced), Side("b", spaced + "dolor"), 1, 0.99, 0.9, 0.9, False, "too different")
+    long = PairView(
+        Side("a", spaced), Side("b", spaced + "dolor"), 1, 0.99, figures(0.9, 0.9), False, "too different"
+    )
     report = Report(
         summary={"documents": 10_000, "kept": 1, "removed": 9_999, "clusters": 1, "similarity": 0.8},
         sizes={10_001: 1},
@@ -258,7 +262,7 @@ def test_a_huge_line_and_a_huge_cluster_stay_usable(browser: Browser, tmp_path: 
 def test_unseen_characters_are_spelt_out(browser: Browser, tmp_path: Path) -> None:
     letters = "\u202e\u200b\u200d\u2066\ufeff\u00ad\x00\x07\x1b\u2028\ud800\U000e0041\u3164"
     one = Side(f"id{letters}", f"some {letters} text")
-    pair = PairView(one, Side("other", "some other text"), 1, 0.9, 0.9, 0.9, False, "too different")
+    pair = PairView(one, Side("other", "some other text"), 1, 0.9, figures(0.9, 0.9), False, "too different")
     write_report(
         Report(summary={"documents": 2, "kept": 2, "removed": 0}, borderline=[pair]), tmp_path / "report.html"
     )
@@ -300,7 +304,8 @@ def box(browser: Browser, name: str) -> tuple[int, int, int, int]:
     where = browser.ask(
         f"(one => [one.left, one.top, one.right, one.bottom])(document.querySelector('.{name}').getBoundingClientRect())"
     )
-    return tuple(map(round, where))  # type: ignore[return-value]
+    left, top, right, bottom = map(round, where)
+    return left, top, right, bottom
 
 
 def seen(browser: Browser, name: str) -> Image.Image:
@@ -311,18 +316,24 @@ def seen(browser: Browser, name: str) -> Image.Image:
     return shown.crop((left, top, right, top + (right - left) * 3 // 4)).resize((320, 240))
 
 
+def colour(image: Image.Image, place: tuple[int, int]) -> tuple[int, ...]:
+    found = image.getpixel(place)
+    assert isinstance(found, tuple)
+    return found
+
+
 def test_a_slider_uncovers_the_keeper_below_the_picture_that_goes(browser: Browser, pictures: Path) -> None:
     browser.open(pictures.as_uri(), height=1000)
     assert browser.complaints() == []
     browser.ask("document.querySelector('.overlay').scrollIntoView({block: 'center'})")
     width = browser.ask("document.querySelector('.overlay').clientWidth")
     sticker, clear = (40, 205), (300, 205)  # mirrored back, the sticker is at the lower left
-    assert min(seen(browser, "overlay").getpixel(sticker)) > 240
+    assert min(colour(seen(browser, "overlay"), sticker)) > 240
     for share, there in ((0.5, True), (0.97, False)):
         browser.ask(f"document.querySelector('.overlay').scrollLeft = {width * share}")
         shown = seen(browser, "overlay")
-        assert (min(shown.getpixel(sticker)) > 240) == there
-        assert np.abs(np.subtract(shown.getpixel(clear), photo(1).getpixel(clear))).max() < 12
+        assert (min(colour(shown, sticker)) > 240) == there
+        assert np.abs(np.subtract(colour(shown, clear), colour(photo(1), clear))).max() < 12
 
 
 def test_the_slider_moves_by_keyboard(browser: Browser, pictures: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from neardup.jobs import WORK
+from neardup.runs.folders import WORK
 
 from .corpus import collection, files_of, neardup, write_jsonl
 from .killed import CONSTANTS, DATE, Killer
@@ -56,7 +56,7 @@ def killer() -> Iterator[Killer]:
 @pytest.fixture(autouse=True)
 def _as_in_the_killed_process(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, constant, value in CONSTANTS:
-        monkeypatch.setattr(f"{module}.{constant}", value, raising=False)
+        monkeypatch.setattr(f"{module}.{constant}", value)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", DATE)
 
 
@@ -119,7 +119,7 @@ def test_a_signal_leaves_a_state_to_go_on_from_and_says_so(
         clear(folder)
         done = killer.run(arguments(folder), step=step, signal=number)
         assert done.code == code, done.err
-        assert "the same command goes on from what is in" in done.err
+        assert "the same command resumes from what is in" in done.err
         assert "Traceback" not in done.err
         check_whole(folder, expected)
         left = [path.name for path in (folder / "out").iterdir() if path.name.endswith(".tmp")]
@@ -219,7 +219,7 @@ def test_a_run_that_goes_on_says_so(killer: Killer, unbroken: tuple[Path, dict[s
     folder, expected, steps = unbroken
     interrupted(killer, folder, steps)
     done = neardup(*(word for word in arguments(folder) if word != "--quiet"))
-    assert "neardup: going on from what is in" in done.err
+    assert "neardup: resuming from what is in" in done.err
     assert "read:" not in done.err
     assert files_of(folder / "out") == expected
 

@@ -1,35 +1,22 @@
 """Run directories: read, checked, compared."""
 
-import json
-import re
-from dataclasses import asdict
+import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-import neardup as nd
 from neardup.adapters.cli import run as cli
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput
-from neardup.explain import judge
 from neardup.runs import Run, compare_runs
-from neardup.verify import NEIGHBOURS
 
-from .corpus import collection, words, write_jsonl
-from .rundirs import make_run
-
-TEXTS = {
-    "a": "the old house by the sea was sold to a painter in the spring of that year",
-    "b": "the old house by the sea was sold to a writer in the spring of that year",
-    "c": "quite another text about bridges, rivers and the men who built them",
-}
+from .rundirs import as_format_1, lay_out, make_run
 
 
 @pytest.fixture
 def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    lines = [json.dumps({"id": id, "text": text, "n": 1}) for id, text in TEXTS.items()]
-    (tmp_path / "corpus.jsonl").write_text("\n".join(lines) + "\n")
-    return "corpus.jsonl"
+    return lay_out(tmp_path)
 
 
 def test_a_whole_run_has_no_problems(tmp_path: Path, corpus: str) -> None:
@@ -38,7 +25,7 @@ def test_a_whole_run_has_no_problems(tmp_path: Path, corpus: str) -> None:
     assert run.inputs[0].path == corpus
     pair = run.pair("b", "a")
     assert pair is not None
-    assert pair["rule"] == "revision"
+    assert pair["reason"] == "revision"
     assert run.pair("a", "c") is None
     assert cli(["check", str(tmp_path / "out")]) == 0
 
@@ -52,6 +39,32 @@ def test_a_changed_output_is_found(tmp_path: Path, corpus: str, name: str) -> No
     with pytest.raises(DamagedFile, match=name):
         Run(folder).check()
     assert cli(["check", str(folder)]) == 1
+
+
+def test_a_run_of_format_1_is_read_by_every_command(corpus: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["dedupe", corpus, "-o", "run-now", "--quiet"]) == 0
+    shutil.copytree("run-now", "run-old")
+    as_format_1(Path("run-old"), {"reason": "rule", "weighted": "common"})
+    now, old = Run("run-now"), Run("run-old")
+    assert "rule" in pq.read_table("run-old/evidence.parquet").column_names
+    assert old.evidence.equals(now.evidence)
+    shown = {}
+    for name in ("run-now", "run-old"):
+        capsys.readouterr()
+        assert cli(["check", name]) == 0
+        assert cli(["explain", "a", "b", "--run", name]) == 0
+        assert cli(["apply", name, "-o", f"kept-{name}"]) == 0
+        assert cli(["report", name, "-o", f"{name}.html"]) == 0
+        shown[name] = capsys.readouterr().out.replace(name, "")
+    assert "revision" in shown["run-old"] or "nearly identical" in shown["run-old"]
+    assert shown["run-old"] == shown["run-now"]
+
+
+def test_an_image_run_of_format_1_has_the_figures_of_images(tmp_path: Path, corpus: str) -> None:
+    folder = make_run(tmp_path / "out", [corpus], {"a": None, "b": "a"}, format="image")
+    as_format_1(folder, {"reason": "rule", "weighted": "common"})
+    row = Run(folder).evidence.to_pylist()[0]
+    assert (row["reason"], row["agreement"], row["fine_agreement"]) == ("revision", 0.8, 0.7)
 
 
 def test_a_run_that_did_not_end_says_how_to_continue(tmp_path: Path) -> None:
@@ -137,192 +150,3 @@ def test_apply_refuses_inputs_that_changed_or_were_not_judged(tmp_path: Path, co
     (tmp_path / corpus).unlink()
     with pytest.raises(RefusedInput, match="not here"):
         Run("out").source()
-
-
-def test_explain_uses_the_evidence_of_a_run(
-    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
-    assert cli(["explain", "a", "b", "--run", "out"]) == 0
-    shown = capsys.readouterr().out
-    assert "accepted: revision" in shown
-    assert "[-only right, which goes-] {+only left+}" in shown
-    assert "[-writer-]{+painter+}" in shown, "what is struck through is what goes"
-    assert cli(["explain", "a", "c", "--run", "out", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["evidence"] is None
-    assert facts["distance"] == nd.distance(*(nd.scheme("text").fingerprint(TEXTS[id]) for id in "ac"))
-    assert cli(["explain", "a", "nobody", "--run", "out"]) == 2
-
-
-def test_explain_gives_verdict_and_figures_of_a_pair_that_the_run_did_not_measure(
-    corpus: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli(["dedupe", corpus, "-o", "out", "--quiet"]) == 0
-    capsys.readouterr()
-    assert cli(["explain", "a", "c", "--run", "out"]) == 0
-    shown = capsys.readouterr().out
-    assert "rejected: too different (measured now)" in shown
-    assert "rare text only" in shown
-    assert re.search(r"not a candidate in this run: distance \d+ is above its radius of \d+", shown)
-    assert "{+quite another text" in shown
-
-
-def test_what_explain_measures_now_is_what_a_run_measures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    form = words(1, 200)
-    rows = collection(20)
-    for number in range(6):  # siblings, over whose pairs their neighbours decide
-        text = [*form[:90], *words(50 + number, 20), *form[90:]]
-        rows.append({"id": f"form-{number}", "text": " ".join(text)})
-    write_jsonl(tmp_path / "in.jsonl", rows)
-    assert cli(["dedupe", "in.jsonl", "-o", "out", "--quiet", "--no-guards"]) == 0
-    run = Run("out")
-    texts, scheme, whole = run.texts([row["id"] for row in rows], whole=True)
-    rules = set()
-    for row in run.evidence.to_pylist():
-        pair = row["keeper"], row["id"]
-        others = {id for one in pair for id in run.neighbours(one, NEIGHBOURS)} - {*pair}
-        asked = [texts[id] for id in (*pair, *sorted(others))]
-        found = judge(run.measure, scheme, run.radius or 0, whole, asked)
-        assert asdict(found) == {name: row[name] for name in asdict(found)}
-        rules.add(found.rule)
-    assert {"nearly identical", "identical text", "same template, different content"} <= rules
-
-
-@pytest.mark.parametrize("verify", ["none", "jaccard:0.5"])
-def test_explain_names_the_measure_of_the_run(
-    corpus: str, verify: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli(["dedupe", corpus, "-o", "out", "--quiet", "--verify", verify]) == 0
-    capsys.readouterr()
-    assert cli(["explain", "a", "b", "--run", "out"]) == 0
-    shown = capsys.readouterr().out
-    if verify == "none":
-        assert re.search(r"similarity +0\.\d+ \(measured now\)", shown)
-    else:
-        assert re.search(r"jaccard +0\.\d+\n", shown)
-    assert cli(["explain", "a", "c", "--run", "out", "--json"]) == 0
-    judged = json.loads(capsys.readouterr().out)["judged"]
-    assert (judged is None) == (verify == "none")
-
-
-@pytest.fixture
-def guarded(tmp_path: Path, corpus: str) -> Path:
-    """A run in which a and b duplicate the protected document ref1."""
-    rows = [{"id": "ref1", "text": TEXTS["a"]}, {"id": "ref2", "text": words(7, 20)[0]}]
-    write_jsonl(tmp_path / "ref.jsonl", rows)
-    assert cli(["dedupe", corpus, "--protect", "ref.jsonl", "-o", "out", "--quiet", "--no-guards"]) == 0
-    return tmp_path
-
-
-def test_explain_finds_protected_documents(guarded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert cli(["explain", "b", "ref1", "--run", "out"]) == 0
-    shown = capsys.readouterr().out
-    assert "note: b goes; it duplicates protected:ref1" in shown
-    assert "note: protected:ref1 is protected and stays" in shown
-    assert "accepted: " in shown
-    assert "{+painter+}" in shown
-    assert cli(["explain", "ref1", "ref2", "--run", "out", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["evidence"] is None
-    assert facts["judged"]["accepted"] is False
-    assert cli(["explain", "b", "ref3", "--run", "out"]) == 2
-    assert "no document 'ref3' in run 'out', nor in what it protected" in capsys.readouterr().err
-
-
-def test_explain_of_a_keeper_that_goes_names_no_other(
-    corpus: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli(["dedupe", corpus, "-o", "out", "--quiet", "--no-guards", "--keep", "none"]) == 0
-    capsys.readouterr()
-    assert cli(["explain", "a", "b", "--run", "out"]) == 0
-    shown = capsys.readouterr().out
-    assert "goes with its cluster" in shown
-    assert "None" not in shown
-
-
-def test_explain_calls_no_document_protected_that_came_later(
-    guarded: Path, corpus: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with (guarded / corpus).open("a") as file:
-        file.write('{"id": "new", "text": "a new text"}\n')
-    assert cli(["explain", "b", "new", "--run", "out"]) == 2
-    assert "no document 'new'" in capsys.readouterr().err
-
-
-def test_explain_says_how_to_name_inputs_that_are_elsewhere(
-    guarded: Path, corpus: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (guarded / "elsewhere").mkdir()
-    monkeypatch.chdir(guarded / "elsewhere")
-    assert cli(["explain", "b", "ref1", "--run", "../out"]) == 4
-    assert "--input" in capsys.readouterr().err
-    inputs = ["--input", f"../{corpus}", "--input", "../ref.jsonl"]
-    assert cli(["explain", "b", "ref1", "--run", "../out", *inputs]) == 0
-    assert "changed since the run" not in capsys.readouterr().out
-    assert cli(["explain", "b", "c", "--run", "../out", *inputs[:2]]) == 0  # no protected one is asked for
-
-
-def test_explain_gives_two_files_the_verdict_of_a_run_over_them_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    others = {"b": TEXTS["b"], "copy": TEXTS["a"], "upper": TEXTS["a"].upper()}
-    Path("a.txt").write_text(TEXTS["a"])
-    for name, text in others.items():
-        Path(f"{name}.txt").write_text(text)
-        files = ["a.txt", f"{name}.txt"]
-        assert cli(["dedupe", *files, "-o", name, "--quiet", "--no-guards"]) == 0
-        row = Run(name).pair(*files)
-        assert row is not None
-        capsys.readouterr()
-        assert cli(["explain", *files, "--json"]) == 0
-        judged = json.loads(capsys.readouterr().out)["judged"]
-        assert judged == {key: row[key] for key in judged}
-        assert cli(["explain", *files]) == 0
-        assert f"accepted: {row['rule']} (the default rule, the two alone)" in capsys.readouterr().out
-
-
-def test_explain_rejects_two_other_files_and_judges_no_empty_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, text in {**TEXTS, "empty": "..."}.items():
-        Path(name).write_text(text)
-    assert cli(["explain", "a", "c"]) == 0
-    assert "rejected: too different" in capsys.readouterr().out
-    assert cli(["explain", "a", "empty"]) == 0
-    shown = capsys.readouterr().out
-    assert "verdict  " not in shown
-    assert "note: no verdict: a text without information is compared with nothing" in shown
-
-
-def test_explain_fits_a_fitted_scheme_again(
-    tmp_path: Path, corpus: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = make_run(tmp_path / "out", [corpus], {"a": None, "b": "a", "c": None})
-    fitted = nd.scheme("text").fit(list(TEXTS.values()))
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["scheme"]["digest"] = fitted.digest
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    assert cli(["explain", "a", "b", "--run", "out", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert facts["digest"] == fitted.digest
-    assert not any("changed" in note for note in facts["notes"])
-
-
-def test_explain_two_files_never_commands_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "one.txt").write_text("plain \x1b[31mred\x07 text\nwith lines")
-    (tmp_path / "two.txt").write_text("plain \x1b[32mgreen text\nwith lines")
-    assert cli(["explain", str(tmp_path / "one.txt"), str(tmp_path / "two.txt")]) == 0
-    shown = capsys.readouterr().out
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
-    assert "similarity" in shown
-    assert cli(["explain", str(tmp_path / "one.txt"), str(tmp_path / "missing.txt")]) == 4

@@ -8,6 +8,7 @@ import gzip
 import json
 import lzma
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,8 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import neardup as nd
-from neardup.jobs import Job, Reading, run_job
-from neardup.sources import Limits
+from neardup.jobs import Job, run_job
+from neardup.sizes import Sizes
+from neardup.sources import Limits, Reading
 
 from .corpus import Rows, collection, edited, neardup, process, words, write_jsonl
 
@@ -60,7 +62,11 @@ def store(folder: Path, form: str, rows: Rows) -> list[Path]:
         return [write_jsonl(folder / f"{at}.jsonl", part) for at, part in enumerate(parts)]
     if form == "mixed":
         return [*store(folder, "parquet", rows[:50]), write_jsonl(folder / "rest.jsonl", rows[50:])]
-    packing = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress}
+    packing: dict[str, Callable[[bytes], bytes]] = {
+        "gz": gzip.compress,
+        "xz": lzma.compress,
+        "bz2": bz2.compress,
+    }
     path = folder / f"a.jsonl.{form}"
     if form == "zst":
         with pa.CompressedOutputStream(str(path), "zstd") as file:
@@ -104,24 +110,18 @@ def test_the_vector_unit_decides_nothing(level: str, tmp_path: Path, plain: tupl
     assert answer(tmp_path / "out") == plain
 
 
-def test_the_size_of_batches_decides_nothing(
-    tmp_path: Path, plain: tuple[bytes, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_of_batches_decides_nothing(tmp_path: Path, plain: tuple[bytes, bytes]) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
-    for name in ("neardup.sources.lines", "neardup.sources.streams", "neardup.sources.jsonl"):
-        monkeypatch.setattr(f"{name}.BLOCK", 900, raising=False)
-    monkeypatch.setattr("neardup.stars.ROUND", 3)
     scheme = nd.scheme("text")
     reading = Reading(limits=Limits(line=1 << 20))
-    run_job(Job([str(path)], str(tmp_path / "out"), scheme, reading=reading, quiet=True))
+    run_job(Job([str(path)], str(tmp_path / "out"), scheme, reading=reading, sizes=Sizes(block=900, round=3)))
     assert answer(tmp_path / "out") == plain
 
 
-def test_how_many_rows_are_made_at_a_time_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_many_rows_are_made_at_a_time_decides_nothing() -> None:
     found = nd.dedupe(ROWS)
     assert len(list(found.evidence_batches())) == 1
-    monkeypatch.setattr("neardup.pipeline.STEP", 7)
-    again = nd.dedupe(ROWS)
+    again = nd.dedupe(ROWS, sizes=Sizes(rows=7))
     assert len(list(again.evidence_batches())) > 3
     assert again.annotations.equals(found.annotations)
     assert again.evidence.equals(found.evidence)
@@ -147,9 +147,7 @@ def test_no_rule_but_first_and_last_looks_at_the_order(keep: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["newest:when", "prefer:when=2>2024-03-01>true"])
-def test_what_stands_in_a_batch_with_a_value_decides_nothing(
-    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_stands_in_a_batch_with_a_value_decides_nothing(rule: str, tmp_path: Path) -> None:
     # Numbers, texts and booleans in one field: together in one batch, or each in its own.
     values = [1, "2024-03-01", 2.5, True, None, "x", 2, "y", -1, 2.0]
     rows = [
@@ -159,9 +157,7 @@ def test_what_stands_in_a_batch_with_a_value_decides_nothing(
     ]  # fmt: skip
     path = write_jsonl(tmp_path / "a.jsonl", rows)
     one = nd.dedupe(path, keep=rule)
-    for name in ("neardup.sources.lines", "neardup.sources.streams", "neardup.sources.jsonl"):
-        monkeypatch.setattr(f"{name}.BLOCK", 100, raising=False)
-    assert nd.dedupe(path, keep=rule).annotations.equals(one.annotations)
+    assert nd.dedupe(path, keep=rule, sizes=Sizes(block=100)).annotations.equals(one.annotations)
     assert one.summary["removed"] > 5
 
 

@@ -10,6 +10,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -28,7 +31,7 @@ from neardup.types import Bad
 TABLE = pa.table({"id": ["a", "=cmd()", "c"], "n": [1, None, 3], "bytes": [b"\x01", None, b"\xff"]})
 
 
-def test_a_file_appears_when_it_is_complete(tmp_path):
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with atomic_file(path) as file:
         file.write(b"all of it")
@@ -37,13 +40,13 @@ def test_a_file_appears_when_it_is_complete(tmp_path):
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_a_failure_leaves_nothing_behind(tmp_path):
+def test_a_failure_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), atomic_file(tmp_path / "out"):
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == []
 
 
-def test_a_failure_keeps_the_old_file(tmp_path):
+def test_a_failure_keeps_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"old")
     with pytest.raises(ZeroDivisionError), atomic_file(path, overwrite=True) as file:
@@ -51,7 +54,7 @@ def test_a_failure_keeps_the_old_file(tmp_path):
     assert path.read_bytes() == b"old"
 
 
-def test_an_existing_file_is_not_replaced_unasked(tmp_path):
+def test_an_existing_file_is_not_replaced_unasked(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"old")
     with pytest.raises(InvalidValue, match="exists; choose another name"), atomic_file(path):
@@ -61,7 +64,7 @@ def test_an_existing_file_is_not_replaced_unasked(tmp_path):
     assert path.read_bytes() == b"new"
 
 
-def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "out"
     with pytest.raises(InvalidValue, match="exists"), atomic_file(path):
         path.write_bytes(b"another's")
@@ -69,7 +72,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path):
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_new_files_have_the_usual_mode(tmp_path):
+def test_new_files_have_the_usual_mode(tmp_path: Path) -> None:
     with atomic_file(tmp_path / "out"):
         pass
     (tmp_path / "plain").touch()
@@ -78,7 +81,7 @@ def test_new_files_have_the_usual_mode(tmp_path):
     )
 
 
-def test_a_folder_that_is_not_there_is_one_clear_line(tmp_path):
+def test_a_folder_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     with (
         pytest.raises(LimitReached, match=r"cannot write '.*none/out': No such file"),
         atomic_file(tmp_path / "none/out"),
@@ -86,13 +89,13 @@ def test_a_folder_that_is_not_there_is_one_clear_line(tmp_path):
         pass
 
 
-def test_a_full_disk_is_one_clear_line(tmp_path):
+def test_a_full_disk_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(LimitReached, match="No space left on device"), atomic_file(tmp_path / "out"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert os.listdir(tmp_path) == []
 
 
-def test_a_file_too_large_for_its_limit_is_one_clear_line(tmp_path):
+def test_a_file_too_large_for_its_limit_is_one_clear_line(tmp_path: Path) -> None:
     code = """
 import resource, signal, sys
 from neardup.errors import LimitReached
@@ -112,25 +115,25 @@ except LimitReached as error:
     assert os.listdir(tmp_path) == []
 
 
-def written(path, table=TABLE, **options):
+def written(path: Path, table: pa.Table = TABLE, **options: Any) -> Path:
     with open_sink(path, table.schema, **options) as sink:
         for batch in table.to_batches(max_chunksize=2):
             sink.write(batch)
     return path
 
 
-def test_jsonl_has_an_object_a_row(tmp_path):
+def test_jsonl_has_an_object_a_row(tmp_path: Path) -> None:
     lines = written(tmp_path / "a.jsonl").read_text().splitlines()
     assert json.loads(lines[1]) == {"id": "=cmd()", "n": None, "bytes": None}
     assert json.loads(lines[2]) == {"id": "c", "n": 3, "bytes": "ff"}
 
 
-def test_csv_cells_run_nothing_in_a_spreadsheet(tmp_path):
+def test_csv_cells_run_nothing_in_a_spreadsheet(tmp_path: Path) -> None:
     assert written(tmp_path / "a.csv").read_text() == "id,n,bytes\na,1,01\n'=cmd(),,\nc,3,ff\n"
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_tables_come_back_as_they_were(tmp_path, name):
+def test_tables_come_back_as_they_were(tmp_path: Path, name: str) -> None:
     table = TABLE.replace_schema_metadata({"neardup.bits": "64"})
     path = written(tmp_path / name, table)
     back = pq.read_table(path) if name.endswith("parquet") else pa.ipc.open_file(str(path)).read_all()
@@ -139,7 +142,7 @@ def test_tables_come_back_as_they_were(tmp_path, name):
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst", ".xz", ".bz2"])
-def test_compressed_files_come_back_and_are_the_same_every_time(tmp_path, ending):
+def test_compressed_files_come_back_and_are_the_same_every_time(tmp_path: Path, ending: str) -> None:
     table = pa.table({"id": ["a"], "text": ["some words"]})
     first = written(tmp_path / f"a.jsonl{ending}", table)
     again = written(tmp_path / f"b.jsonl{ending}", table)
@@ -148,12 +151,12 @@ def test_compressed_files_come_back_and_are_the_same_every_time(tmp_path, ending
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a", "a.parquet.gz"])
-def test_an_unknown_ending_is_named(tmp_path, name):
+def test_an_unknown_ending_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownName, match=r"known endings: \.jsonl"):
         written(tmp_path / name)
 
 
-def test_the_quarantine_holds_the_bytes_of_every_record(tmp_path):
+def test_the_quarantine_holds_the_bytes_of_every_record(tmp_path: Path) -> None:
     with Quarantine(tmp_path / "q.jsonl") as quarantine:
         quarantine.add(Bad("a\udcff.jsonl", 1, 0, "why", b"text"))
         quarantine.add(Bad("b.jsonl", 2, 5, "why", b"\xff\xfe", 1000))
@@ -163,19 +166,19 @@ def test_the_quarantine_holds_the_bytes_of_every_record(tmp_path):
     assert second["length"] == 1000
 
 
-def test_an_empty_quarantine_makes_no_file(tmp_path):
+def test_an_empty_quarantine_makes_no_file(tmp_path: Path) -> None:
     with Quarantine(tmp_path / "q.jsonl"):
         pass
     assert os.listdir(tmp_path) == []
 
 
-def test_the_quarantine_is_written_when_the_run_fails(tmp_path):
+def test_the_quarantine_is_written_when_the_run_fails(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), Quarantine(tmp_path / "q.jsonl") as quarantine:
         quarantine.add(Bad("a", 1, 0, "why")) or 1 // 0
     assert (tmp_path / "q.jsonl").read_bytes() == row(Bad("a", 1, 0, "why"))
 
 
-def kept(folder, paths, mask, **options):
+def kept(folder: Path, paths: Any, mask: list[bool], **options: Any) -> list[str]:
     source = open_source(paths, **options)
     assert sum(map(len, source)) == len(mask)
     made = copy_kept(source, np.array(mask), folder)
@@ -183,7 +186,7 @@ def kept(folder, paths, mask, **options):
     return [os.path.basename(name) for name in made]
 
 
-def test_kept_lines_are_the_original_bytes(tmp_path):
+def test_kept_lines_are_the_original_bytes(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     lines = [
         b'{ "text" : "x", "id":"a", "n": 1.0 }\r\n',
@@ -196,14 +199,14 @@ def test_kept_lines_are_the_original_bytes(tmp_path):
     assert (tmp_path / "kept.jsonl").read_bytes() == lines[0] + lines[3] + b"\n"
 
 
-def test_kept_files_are_compressed_as_the_input_was(tmp_path):
+def test_kept_files_are_compressed_as_the_input_was(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id":"a","text":"x"}\n'))
     assert kept(tmp_path, path, [True]) == ["kept.jsonl.gz"]
     assert gzip.decompress((tmp_path / "kept.jsonl.gz").read_bytes()) == b'{"id":"a","text":"x"}\n'
 
 
-def test_kept_rows_have_every_column_and_the_metadata(tmp_path):
+def test_kept_rows_have_every_column_and_the_metadata(tmp_path: Path) -> None:
     table = pa.table({"id": ["a", "b", "c"], "text": ["x", None, "z"], "deep": [[1], [2], [3]]})
     table = table.replace_schema_metadata({"made": "by hand"})
     pq.write_table(table, tmp_path / "in.parquet")
@@ -213,13 +216,13 @@ def test_kept_rows_have_every_column_and_the_metadata(tmp_path):
     assert back.schema.metadata[b"made"] == b"by hand"
 
 
-def arrow(path, table, make=pa.ipc.new_file):
+def arrow(path: Path, table: pa.Table, make: Callable[..., Any] = pa.ipc.new_file) -> Path:
     with make(str(path), table.schema) as file:
         file.write_table(table)
     return path
 
 
-def test_kept_arrow_rows_are_in_an_arrow_file(tmp_path):
+def test_kept_arrow_rows_are_in_an_arrow_file(tmp_path: Path) -> None:
     table = pa.table({"id": ["a", "b"], "text": ["x", "y"], "deep": [{"n": 1}, None]})
     assert kept(tmp_path, arrow(tmp_path / "in.feather", table), [False, True]) == ["kept.arrow"]
     assert pa.ipc.open_file(str(tmp_path / "kept.arrow")).read_all().equals(table.slice(1))
@@ -228,8 +231,8 @@ def test_kept_arrow_rows_are_in_an_arrow_file(tmp_path):
     assert pa.ipc.open_stream(str(tmp_path / "kept.arrows")).read_all().equals(table.slice(0, 1))
 
 
-def test_arrow_files_with_dictionaries_of_their_own_get_a_file_each(tmp_path):
-    def table(id, kind):
+def test_arrow_files_with_dictionaries_of_their_own_get_a_file_each(tmp_path: Path) -> None:
+    def table(id: str, kind: str) -> pa.Table:
         return pa.table({"id": [id], "text": ["x"], "kind": [[kind]]}).cast(
             pa.schema(
                 [
@@ -246,7 +249,7 @@ def test_arrow_files_with_dictionaries_of_their_own_get_a_file_each(tmp_path):
     assert pa.ipc.open_file(str(tmp_path / "kept-2.arrow")).read_all().equals(tables["b.arrow"])
 
 
-def test_parts_that_pandas_wrote_share_one_kept_file(tmp_path):
+def test_parts_that_pandas_wrote_share_one_kept_file(tmp_path: Path) -> None:
     for number in range(3):
         rows = {"id": [f"{number}a", f"{number}b"], "text": ["x", "y"], "kind": [f"kind {number}"] * 2}
         part = pd.DataFrame(rows, index=range(2 * number, 2 * number + 2)).astype({"kind": "category"})
@@ -258,7 +261,7 @@ def test_parts_that_pandas_wrote_share_one_kept_file(tmp_path):
     assert back["kind"].tolist() == ["kind 0", "kind 1", "kind 1", "kind 2"]
 
 
-def test_arrow_files_that_differ_in_metadata_share_one_kept_file(tmp_path):
+def test_arrow_files_that_differ_in_metadata_share_one_kept_file(tmp_path: Path) -> None:
     tables = [pa.table({"id": [name], "text": ["x"]}).replace_schema_metadata({"n": name}) for name in "ab"]
     paths = [arrow(tmp_path / f"{number}.arrow", table) for number, table in enumerate(tables)]
     assert kept(tmp_path, paths, [True, True]) == ["kept.arrow"]
@@ -266,7 +269,9 @@ def test_arrow_files_that_differ_in_metadata_share_one_kept_file(tmp_path):
     assert (back["id"].to_pylist(), back.schema.metadata) == (["a", "b"], {b"n": b"a"})
 
 
-def warc_record(number, kind, body, content="application/http; msgtype=response"):
+def warc_record(
+    number: int, kind: str, body: bytes, content: str = "application/http; msgtype=response"
+) -> bytes:
     head = f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: http://a/{number}\r\n"
     head += f"WARC-Date: 2024-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:{number}>\r\nx-odd :  spaced \r\n"
     return (
@@ -275,13 +280,13 @@ def warc_record(number, kind, body, content="application/http; msgtype=response"
 
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
-def test_kept_pages_of_a_warc_are_the_original_records(tmp_path, ending):
+def test_kept_pages_of_a_warc_are_the_original_records(tmp_path: Path, ending: str) -> None:
     page = b"HTTP/1.1 200 OK\r\nServer:  x\r\nContent-Type: text/html\r\n\r\n<p>Page \xc3\xa9 "
     pages = [warc_record(number, "response", page + b"word " * 50 * number) for number in range(1, 4)]
     other = warc_record(9, "request", b"GET / HTTP/1.1\r\n\r\n" + b" " * 100_000)
     records = [pages[0], other, pages[1], other, pages[2], other]
 
-    def pack(record):
+    def pack(record: bytes) -> bytes:
         return {"": record, ".gz": gzip.compress(record)}.get(ending) or pa.compress(
             record, "zstd", asbytes=True
         )
@@ -298,19 +303,19 @@ def test_kept_pages_of_a_warc_are_the_original_records(tmp_path, ending):
     assert found == pages[0] + pages[2]
 
 
-def test_a_page_of_a_warc_that_is_cut_off_is_bad(tmp_path):
+def test_a_page_of_a_warc_that_is_cut_off_is_bad(tmp_path: Path) -> None:
     page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>" + b"word " * 400
     whole = [warc_record(number, "response", page) for number in range(2)]
     (tmp_path / "a.warc").write_bytes(b"".join(whole)[:-700])
     (tmp_path / "b.warc").write_bytes(warc_record(2, "response", page))
-    bad = []
+    bad: list[Bad] = []
     paths = [tmp_path / "a.warc", tmp_path / "b.warc"]
     assert kept(tmp_path, paths, [True, True], on_bad=bad.append) == ["kept.warc"]
     assert (tmp_path / "kept.warc").read_bytes() == whole[0] + warc_record(2, "response", page)
     assert [one.reason.split(":")[0] for one in bad] == ["is cut off"]
 
 
-def test_a_damaged_warc_is_refused_and_the_others_are_read(tmp_path):
+def test_a_damaged_warc_is_refused_and_the_others_are_read(tmp_path: Path) -> None:
     page = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>" + b"word " * 400
     (tmp_path / "a.warc").write_bytes(b"WARC/1.1 this is none\n" * 30)
     (tmp_path / "b.warc").write_bytes(warc_record(2, "response", page))
@@ -319,21 +324,21 @@ def test_a_damaged_warc_is_refused_and_the_others_are_read(tmp_path):
     assert [one.file for one in source.refused] == [str(tmp_path / "a.warc")]
 
 
-def test_a_digest_that_fails_stops_nobody_and_is_told():
-    class Any:
-        def write(self, data):
+def test_a_digest_that_fails_stops_nobody_and_is_told() -> None:
+    class Unable:
+        def write(self, data: bytes) -> int:
             return len(data)
 
         flush = tell = None
 
-    with Digested(Any()) as file:
+    with Digested(cast("IO[bytes]", Unable())) as file:
         for _ in range(20):
             file.write("no bytes")
     with pytest.raises(TypeError):
         file.digest()
 
 
-def test_kept_csv_rows_have_their_header_and_quotes(tmp_path):
+def test_kept_csv_rows_have_their_header_and_quotes(tmp_path: Path) -> None:
     path = tmp_path / "in.csv"
     path.write_bytes(b'id,text,n\na,"x\ny",1\nb,ragged\nc,"z",3\n')
     assert kept(tmp_path, path, [True, False]) == ["kept.csv"]
@@ -341,14 +346,16 @@ def test_kept_csv_rows_have_their_header_and_quotes(tmp_path):
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_a_csv_file_without_its_last_line_end_is_not_glued_to_the_next_one(tmp_path, end):
+def test_a_csv_file_without_its_last_line_end_is_not_glued_to_the_next_one(
+    tmp_path: Path, end: bytes
+) -> None:
     (tmp_path / "1.csv").write_bytes(b"id,text" + end + b"a,wool")
     (tmp_path / "2.csv").write_bytes(b"id,text" + end + b"b,lava")
     assert kept(tmp_path, [tmp_path / "1.csv", tmp_path / "2.csv"], [True, True]) == ["kept.csv"]
     assert (tmp_path / "kept.csv").read_bytes() == end.join([b"id,text", b"a,wool", b"b,lava", b""])
 
 
-def test_inputs_of_several_shapes_get_a_file_each(tmp_path):
+def test_inputs_of_several_shapes_get_a_file_each(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_bytes(b"id,text\na,x\n")
     (tmp_path / "2.csv").write_bytes(b"text,id\ny,b\n")
     (tmp_path / "3.txt").write_bytes(b"words")
@@ -357,14 +364,14 @@ def test_inputs_of_several_shapes_get_a_file_each(tmp_path):
     assert (tmp_path / "kept-3.txt").read_text() == f"{tmp_path / '3.txt'}\n"
 
 
-def test_repeated_ids_are_not_kept(tmp_path):
+def test_repeated_ids_are_not_kept(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"id":"a","text":"x"}\n{"id":"a","text":"y"}\n{"id":"b","text":"z"}\n')
     assert kept(tmp_path, path, [True, True], unique=True) == ["kept.jsonl"]
     assert (tmp_path / "kept.jsonl").read_bytes() == b'{"id":"a","text":"x"}\n{"id":"b","text":"z"}\n'
 
 
-def test_marks_of_another_input_are_refused(tmp_path):
+def test_marks_of_another_input_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "in.jsonl"
     path.write_bytes(b'{"id":"a","text":"x"}\n')
     for marks in ([], [True, True]):

@@ -16,9 +16,9 @@ from PIL import Image
 import neardup as nd
 from neardup.errors import GuardStopped, InvalidType
 from neardup.guards import Limits, Trip
-from neardup.jobs import WORK
+from neardup.runs.folders import WORK
 
-from .corpus import Finished, Rows, collection, files_of, neardup, words, write_jsonl
+from .corpus import At, Finished, Rows, collection, files_of, neardup, words, write_jsonl
 
 STAGES = ("read:", "fingerprint:", "join:", "read again:", "verify:")
 
@@ -66,7 +66,7 @@ def test_another_limit_ends_a_stopped_run_without_looking_again(
     ended = neardup(*command, *option_of(stopped), "--report", tmp_path / "out/report.html")
     assert ended.code == 0, ended.err
     assert not [line for line in ended.err.splitlines() if line.startswith(STAGES)]
-    assert "going on from what is in" in ended.err
+    assert "resuming from what is in" in ended.err
     found = files_of(tmp_path / "out")
     assert not (tmp_path / "out" / WORK).exists()
     # The same command, never stopped, in the same place.
@@ -168,8 +168,12 @@ def test_the_message_names_the_least_limits_that_let_the_run_pass(
 
 
 def test_python_is_told_the_limits_that_let_the_run_pass(tmp_path: Path) -> None:
-    given: dict[str, Any]
-    for given in ({}, {"guards": Limits(max_cluster=2)}, {"guards": Limits(max_cluster=None)}):
+    every: list[dict[str, Any]] = [
+        {},
+        {"guards": Limits(max_cluster=2)},
+        {"guards": Limits(max_cluster=None)},
+    ]
+    for given in every:
         result = nd.dedupe(copies(), **given, work=str(tmp_path))
         with pytest.raises(GuardStopped, match="guards=") as stopped:
             _ = result.kept
@@ -194,13 +198,11 @@ def test_no_guards_in_python_is_false_or_none(off: bool | None) -> None:
         nd.dedupe(copies(), guards=7)
 
 
-def test_a_stopped_run_in_python_is_used_again_from_its_work_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_in_python_is_used_again_from_its_work_folder(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", copies())
     first = nd.dedupe(path, work=str(tmp_path / "work"))
-    monkeypatch.setattr("neardup.pipeline.Flow.survey", None)
-    again = nd.dedupe(path, work=str(tmp_path / "work"), guards=False)
+    unread = At("read", lambda: pytest.fail("read again"))
+    again = nd.dedupe(path, work=str(tmp_path / "work"), guards=False, observer=unread)
     assert again.annotations.equals(first.annotations)
     assert again.evidence.equals(first.evidence)
     assert again.summary == first.summary

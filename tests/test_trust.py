@@ -155,7 +155,7 @@ def test_a_run_that_is_forged_from_end_to_end_takes_nothing_that_is_no_duplicate
     names = ["in/a.txt", "in/c.txt"]
     make_run(home / "forged", names, {"in/a.txt": None, "in/c.txt": "in/a.txt"})
     found = reasons(run="forged", within=("in",))
-    assert found == {"in/c.txt": "measured again it is no duplicate of its keeper: too different"}
+    assert found == {"in/c.txt": "measured again, it is not a duplicate of its keeper: too different"}
 
 
 @pytest.mark.parametrize("rule", ["identical text", "identical but for case, spacing or punctuation"])
@@ -191,7 +191,9 @@ def test_pictures_are_laid_upon_each_other_again(tmp_path: Path, monkeypatch: py
     keepers = {"in/a.png": None, "in/b.png": "in/a.png", "in/c.png": "in/a.png"}
     make_run(tmp_path / "forged", list(keepers), keepers, format="image", similarity=0.79)
     found = reasons(run="forged")
-    assert found == {"in/c.png": "measured again it is no duplicate of its keeper: does not show the same"}
+    assert found == {
+        "in/c.png": "measured again, it is not a duplicate of its keeper: does not show the same"
+    }
     assert not Path("in/b.png").exists()
 
 
@@ -285,6 +287,7 @@ def test_a_link_in_the_trash_is_not_followed(home: Path) -> None:
 
 
 def manifests() -> Iterator[tuple[str, Any]]:
+    value: Any
     for value in (None, 7, -1.5, "x", [], {}, [[]], True, "\0", "\ud800", 10**40):
         for name in ("settings", "inputs", "protected", "outputs", "scheme", "counts", "seal"):
             yield name, value
@@ -429,7 +432,24 @@ def test_a_log_of_others_gives_no_rights_away(home: Path, monkeypatch: pytest.Mo
 
 def mutations(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from ({name: row[name] for name in row if name != gone} for gone in row)
-    values = (None, 7, -1, 2**70, 1.5, True, "x", "", [], {}, [1], "/a/../b", "a/b", "file:%00", "/", "/\0")
+    values: tuple[Any, ...] = (
+        None,
+        7,
+        -1,
+        2**70,
+        1.5,
+        True,
+        "x",
+        "",
+        [],
+        {},
+        [1],
+        "/a/../b",
+        "a/b",
+        "file:%00",
+        "/",
+        "/\0",
+    )
     yield from ({**row, name: value} for name in row for value in values)
     yield {**row, "more": [[[]]]}
 

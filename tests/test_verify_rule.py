@@ -52,7 +52,7 @@ def test_a_copy_whose_frame_was_edited_is_found_among_its_siblings(
     assert len(others) > SIBLINGS
     assert max(row["similarity"] for row in others) < 0.90, "siblings are groups of their own"
     assert pair["similarity"] >= 0.90
-    assert pair["rule"] == "nearly identical"
+    assert pair["reason"] == "nearly identical"
     assert removed(result) == {pair["id"]}
 
 
@@ -65,7 +65,7 @@ def test_among_siblings_most_of_the_body_must_be_left_of_a_copy(replaced: int, r
     result = nd.dedupe([*siblings(frame, bodies), other])
     pair = verdict(result, "other", "page-07")
     assert pair["similarity"] >= 0.90
-    assert pair["rule"] == rule
+    assert pair["reason"] == rule
     assert removed(result) == ({pair["id"]} if pair["accepted"] else set())
 
 
@@ -75,7 +75,7 @@ def test_two_pieces_of_the_frame_alone_are_no_copies() -> None:
     result = nd.dedupe([*siblings(frame, bodies), *pieces])
     pair = verdict(result, "without-head", "without-foot")
     assert pair["similarity"] >= 0.90
-    assert pair["rule"] == "same template, different content"
+    assert pair["reason"] == "same template, different content"
     assert not removed(result)
 
 
@@ -91,8 +91,8 @@ def test_pages_of_one_template_with_rare_words_of_their_own_stay(mode: str) -> N
     result = nd.dedupe(pages + notes, verify=mode)
     high = [row for row in evidence(result) if row["similarity"] >= HIGH[mode]]
     assert len(high) > len(pages)
-    assert all(row["rare"] < 0.34 and row["common"] < row["similarity"] - 0.05 for row in high)
-    assert {row["rule"] for row in high} == {"shares mostly common text"}
+    assert all(row["rare"] < 0.34 and row["weighted"] < row["similarity"] - 0.05 for row in high)
+    assert {row["reason"] for row in high} == {"shares mostly common text"}
     assert not removed(result)
 
 
@@ -104,11 +104,11 @@ def test_many_edited_copies_of_one_text_are_found_though_they_share_nothing_rare
     result = nd.dedupe(copies + others, verify=mode)
     poor = [row for row in evidence(result) if row["rare"] < 0.34 and row["similarity"] >= HIGH[mode]]
     assert len(poor) > count
-    assert all(row["common"] >= row["similarity"] - 0.05 for row in poor)
+    assert all(row["weighted"] >= row["similarity"] - 0.05 for row in poor)
     # The strict rule also looks at small differences, and takes some edits in the same place for a form.
     least = 0.85 if mode == "strict" else 1.0
     assert sum(row["accepted"] for row in poor) >= least * len(poor)
-    assert sum(row["rule"] == "nearly identical" for row in poor) >= 0.85 * len(poor)
+    assert sum(row["reason"] == "nearly identical" for row in poor) >= 0.85 * len(poor)
     assert len(removed(result)) >= least * (count - 1)
     assert removed(result) < {row["id"] for row in copies}
 
@@ -146,13 +146,13 @@ def about(subject: str, places: list[int]) -> list[str]:
 @pytest.mark.parametrize("mode", HIGH)
 def test_the_same_words_about_another_subject_are_no_copy(mode: str, places: list[int], rule: str) -> None:
     rows = [document("halt", about("halt", places)), document("reboot", about("reboot", places))]
-    assert verdict(nd.dedupe(rows, verify=mode), "halt", "reboot")["rule"] == rule
+    assert verdict(nd.dedupe(rows, verify=mode), "halt", "reboot")["reason"] == rule
 
 
 def test_a_subject_that_changed_its_place_is_no_other_subject() -> None:
     one, other = about("halt", [5, 60, 120, 180]), about("reboot", [5, 60, 120, 180])
     rows = [document("one", one, ["halt", "reboot"]), document("other", other, ["halt", "reboot"])]
-    assert verdict(nd.dedupe(rows), "one", "other")["rule"] == "nearly identical"
+    assert verdict(nd.dedupe(rows), "one", "other")["reason"] == "nearly identical"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_in_a_long_text_that_is_nearly_the_same_some_numbers_may_differ(
         rows.append(document(id, text))
     pair = verdict(nd.dedupe(rows), "old", "new")
     assert pair["similarity"] >= 0.93
-    assert pair["rule"] == rule
+    assert pair["reason"] == rule
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_a_middling_text_may_lose_a_word_in_twenty_if_others_do_not_have_it(repl
     rows = [document("one", text), document("other", edited(text, 6, replaced))]
     pair = verdict(nd.dedupe(rows), "one", "other")
     assert 0.90 <= pair["similarity"] < 0.96
-    assert pair["common"] >= pair["similarity"]
-    assert pair["rule"] == rule
+    assert pair["weighted"] >= pair["similarity"]
+    assert pair["reason"] == rule
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_middling_text_with_furniture_added_is_a_revision(own: int, rule: str)
     rows = [document("bare", body, words(4, own)), document("framed", body, furniture)]
     pair = verdict(nd.dedupe(pages + rows), "bare", "framed")
     assert pair["similarity"] < 0.90
-    assert pair["rule"] == rule
+    assert pair["reason"] == rule
 
 
 @pytest.mark.parametrize(("copies", "rule"), [(0, "revision"), (1, "same template, different content")])
@@ -215,7 +215,7 @@ def test_two_families_are_not_joined_by_a_pair_that_is_less_alike(copies: int, r
     result = nd.dedupe(rows)
     pair = verdict(result, "one-0", "other-0")
     assert 0.64 <= pair["similarity"] < 0.90
-    assert pair["rule"] == rule
+    assert pair["reason"] == rule
     assert len(removed(result)) == (2 if copies else 1)
 
 

@@ -215,7 +215,7 @@ def installed(name: str, python: str, install: list[str]) -> bool:
     """Whether a new environment of that name has it all; pip says why not."""
     run([python, "-m", "venv", "--clear", FOLDER / name])
     pip = [
-        own(name),
+        str(own(name)),
         "-m",
         "pip",
         "install",

@@ -49,7 +49,7 @@ def _change(data: bytearray, rng: random.Random, others: Sequence[bytes], words:
     elif kind == 8:
         del data[at:]
     elif kind == 9 and end > at:
-        piece = data[at:end]
+        piece = bytes(data[at:end])
         del data[at:end]
         back = rng.randrange(len(data) + 1)
         data[back:back] = piece

@@ -26,7 +26,7 @@ from neardup.sources import jsonl as lines
 from neardup.sources import open_source
 from neardup.undologs import parse_log
 
-ROWS: Final = [
+ROWS: Final[list[dict[str, Any]]] = [
     {"id": "a", "text": "The old house by the sea", "n": 1.5},
     {"id": "b", "text": "straße, 東京 and \u0130stanbul", "n": None},
     {"id": "ü", "text": "", "deep": {"x": [1, True, "\\u00e9\n"]}},
@@ -112,7 +112,7 @@ class IndexFile(Target):
             index = nd.Index(bits=bits, radius=radius, digest="some scheme")
             words = np.random.default_rng(bits).integers(0, 2**63, (40, bits // 64), dtype=np.uint64)
             words[20:] = words[:20] ^ np.uint64(3)
-            names = {
+            names: dict[str, list[Any]] = {
                 "text": [f"document {at}" for at in range(40)],
                 "number": list(range(7, 47)),
                 "none": list(range(40)),

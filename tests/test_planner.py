@@ -16,17 +16,17 @@ def uniform(count: int, width: int = 1) -> np.ndarray:
     return np.random.default_rng(1).integers(0, 2**64, (count, width), dtype=np.uint64)
 
 
-def test_few_fingerprints_are_compared_one_by_one():
+def test_few_fingerprints_are_compared_one_by_one() -> None:
     assert nd.plan(uniform(500), 3).method == "brute"
 
 
-def test_many_fingerprints_of_a_small_radius_go_by_blocks():
+def test_many_fingerprints_of_a_small_radius_go_by_blocks() -> None:
     plan = nd.plan(uniform(200_000), 3)
     assert (plan.method, plan.recall, plan.tables) == ("blocks", 1.0, 4)
     assert [block[:2] for block in plan.blocks] == [(16, 0)] * 4
 
 
-def test_a_large_radius_is_sampled_only_when_recall_allows():
+def test_a_large_radius_is_sampled_only_when_recall_allows() -> None:
     words = uniform(100_000, 2)
     assert nd.plan(words, 40).method == "brute"
     sampled = nd.plan(words, 40, recall=0.95)
@@ -34,7 +34,7 @@ def test_a_large_radius_is_sampled_only_when_recall_allows():
     assert nd.plan(words, 2, recall=0.95).recall == 1.0
 
 
-def test_the_radii_of_the_blocks_obey_the_pigeonhole():
+def test_the_radii_of_the_blocks_obey_the_pigeonhole() -> None:
     words = uniform(100_000, 2)
     for radius in (3, 6, 8, 12):
         plan = nd.plan(words, radius, plan="blocks")
@@ -42,7 +42,7 @@ def test_the_radii_of_the_blocks_obey_the_pigeonhole():
         assert sum(bits for bits, _, _ in plan.blocks) == 128
 
 
-def test_biased_bits_are_seen_in_the_measured_collisions():
+def test_biased_bits_are_seen_in_the_measured_collisions() -> None:
     words = uniform(100_000)
     biased = words & np.roll(words, 1) & np.roll(words, 2)  # a bit is set one time in eight
     one, two = (nd.plan(data, 3, plan="blocks:4,1") for data in (words, biased))
@@ -50,14 +50,14 @@ def test_biased_bits_are_seen_in_the_measured_collisions():
     assert two.seconds > one.seconds
 
 
-def test_a_plan_is_printed_for_people():
+def test_a_plan_is_printed_for_people() -> None:
     text = str(nd.plan(uniform(200_000), 3))
     assert text.startswith("blocks: 200000 fingerprints of 64 bits, radius 3, exact")
     assert "4 tables" in text
     assert "MB beside the input" in text
 
 
-def test_a_plan_that_join_would_refuse_is_refused():
+def test_a_plan_that_join_would_refuse_is_refused() -> None:
     with pytest.raises(InvalidValue):
         nd.plan(uniform(10), 65)
     with pytest.raises(InvalidValue):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,26 +15,28 @@ from neardup.errors import InvalidType, InvalidValue
 from tests.hamming import LEVELS, at_level, fingerprints, near_words
 
 
-def test_the_first_in_order_becomes_the_centre():
+def test_the_first_in_order_becomes_the_centre() -> None:
     words = np.array([0b000, 0b001, 0b011], dtype=np.uint64)
     assert list(nd.groups(words, 1)) == [[0, 1], [2]]
     assert list(nd.groups(words, 1, order=[1, 0, 2])) == [[1, 0, 2]]
 
 
-def test_a_group_says_centre_member_and_distance():
+def test_a_group_says_centre_member_and_distance() -> None:
     found = nd.groups(np.array([5, 9, 5, 4], dtype=np.uint64), 1)
     assert found.label.tolist() == [0, 1, 0, 0]
     assert found.centers.tolist() == [0, 1]
     assert (found.center.tolist(), found.member.tolist(), found.distance.tolist()) == ([0, 0], [2, 3], [0, 1])
 
 
-def test_rows_without_information_stay_alone():
+def test_rows_without_information_stay_alone() -> None:
     assert list(nd.groups(nd.Fingerprints.of([None, 1, None, 1]), 64)) == [[0], [1, 3], [2]]
 
 
 @given(st.data(), fingerprints(), st.integers(0, 20), st.sampled_from(LEVELS))
 @settings(max_examples=150)
-def test_groups_are_those_of_the_plain_loop(data, prints, radius, level):
+def test_groups_are_those_of_the_plain_loop(
+    data: st.DataObject, prints: nd.Fingerprints, radius: int, level: str
+) -> None:
     order = data.draw(st.one_of(st.none(), st.permutations(range(len(prints)))))
     with at_level(level):
         found = [sorted(group) for group in nd.groups(prints, radius, order)]
@@ -51,7 +55,7 @@ def plain_groups(words: np.ndarray, radius: int) -> list[int]:
 
 @pytest.mark.parametrize(("width", "count"), [(1, 8000), (2, 8000), (33, 1500), (100, 600), (1024, 150)])
 @pytest.mark.parametrize("flips", [3, 12])
-def test_groups_of_many_rows_are_those_of_the_plain_loop(width, count, flips):
+def test_groups_of_many_rows_are_those_of_the_plain_loop(width: int, count: int, flips: int) -> None:
     # Many flips around few centres make far more pairs than rows: the dividing walk.
     rng = np.random.default_rng(flips)
     words = rng.integers(0, 2**64, (5, width), dtype=np.uint64)[rng.integers(0, 5, count)]
@@ -76,7 +80,7 @@ def test_groups_of_many_rows_are_those_of_the_plain_loop(width, count, flips):
         ([[0, 1, 2]], InvalidType),
     ],
 )
-def test_a_wrong_order_is_refused(order, error):
+def test_a_wrong_order_is_refused(order: list[Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         nd.groups(np.arange(3, dtype=np.uint64), 1, order)
 
@@ -96,7 +100,7 @@ def floods(count: int) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", list(floods(10)))
-def test_a_flood_of_like_fingerprints_is_grouped(kind):
+def test_a_flood_of_like_fingerprints_is_grouped(kind: str) -> None:
     words = floods(200_000)[kind]
     found = nd.groups(words, 3)
     assert found.centers[found.label][:50].tolist() == [
@@ -105,7 +109,7 @@ def test_a_flood_of_like_fingerprints_is_grouped(kind):
 
 
 @given(st.integers(1, 40), st.data())
-def test_components_are_those_of_the_plain_loop(count, data):
+def test_components_are_those_of_the_plain_loop(count: int, data: st.DataObject) -> None:
     rows = st.integers(0, count - 1)
     edges = data.draw(st.lists(st.tuples(rows, rows), max_size=40))
     left, right = (np.array([edge[side] for edge in edges], dtype=np.uint32) for side in (0, 1))
@@ -113,16 +117,16 @@ def test_components_are_those_of_the_plain_loop(count, data):
     assert nd.components(pairs, count).tolist() == naive.components(edges, count)
 
 
-def test_components_refuse_rows_beyond_n():
+def test_components_refuse_rows_beyond_n() -> None:
     pairs = nd.join(np.array([1, 1, 1], dtype=np.uint64), 0)
     with pytest.raises(InvalidValue, match="beyond the 2 rows"):
         nd.components(pairs, 2)
     with pytest.raises(InvalidType):
-        nd.components([(0, 1)], 2)
+        nd.components([(0, 1)], 2)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue):
         nd.components(pairs, -1)
 
 
-def test_groups_do_not_depend_on_threads():
+def test_groups_do_not_depend_on_threads() -> None:
     words = near_words(50_000, 1, 8)
     assert nd.groups(words, 3, threads=1).label.tolist() == nd.groups(words, 3, threads=3).label.tolist()

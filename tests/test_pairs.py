@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,34 +17,36 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.errors import InvalidType, InvalidValue, LimitReached, SchemeMismatch
-from neardup.pairs import join_nearest
+from neardup.pairs import Pairs, join_nearest
 from tests.hamming import LEVELS, WORDS, at_level, fingerprints, near_words
 
 radii = st.integers(0, 20)
 
 
-def test_one_flipped_bit_is_a_pair_at_radius_one():
+def test_one_flipped_bit_is_a_pair_at_radius_one() -> None:
     assert list(nd.join(np.array([0b1010, 0b1011], dtype=np.uint64), 1)) == [(0, 1, 1)]
 
 
-def test_nothing_has_no_pairs():
+def test_nothing_has_no_pairs() -> None:
     assert len(nd.join(np.zeros(0, dtype=np.uint64), 3)) == 0
     assert len(nd.join(np.zeros((0, 4), dtype=np.uint64), 3, np.zeros((3, 4), dtype=np.uint64))) == 0
 
 
-def test_rows_without_information_never_match():
+def test_rows_without_information_never_match() -> None:
     prints = nd.Fingerprints.of([7, None, 7, None], bits=64)
     assert list(nd.join(prints, 64)) == [(0, 2, 0)]
     assert list(nd.join(prints, 64, prints)) == [(0, 0, 0), (0, 2, 0), (2, 0, 0), (2, 2, 0)]
 
 
 @given(fingerprints(), radii)
-def test_join_finds_what_comparing_all_pairs_finds(prints, radius):
+def test_join_finds_what_comparing_all_pairs_finds(prints: nd.Fingerprints, radius: int) -> None:
     assert list(nd.join(prints, radius)) == naive.join(list(prints), radius)
 
 
 @given(st.data(), fingerprints(max_size=40), radii)
-def test_join_of_two_sets_finds_what_comparing_all_pairs_finds(data, prints, radius):
+def test_join_of_two_sets_finds_what_comparing_all_pairs_finds(
+    data: st.DataObject, prints: nd.Fingerprints, radius: int
+) -> None:
     rows = data.draw(st.integers(0, len(prints)))
     values = list(prints)
     one, two = values[:rows], values[rows:]
@@ -70,14 +73,16 @@ def test_join_of_two_sets_finds_what_comparing_all_pairs_finds(data, prints, rad
     st.integers(1, 3),
 )
 @settings(max_examples=300)
-def test_every_plan_level_and_thread_count_finds_the_same(prints, radius, plan, level, threads):
+def test_every_plan_level_and_thread_count_finds_the_same(
+    prints: nd.Fingerprints, radius: int, plan: str | None, level: str, threads: int
+) -> None:
     with at_level(level):
         found = list(nd.join(prints, radius, plan=plan, threads=threads))
     assert found == naive.join(list(prints), radius)
 
 
 @pytest.mark.parametrize("width", WORDS)
-def test_many_rows_give_the_same_pairs_by_every_plan_and_level(width):
+def test_many_rows_give_the_same_pairs_by_every_plan_and_level(width: int) -> None:
     words = near_words(6000 if width <= 16 else 20_000 // width + 40, width, seed=width)
     expected = nd.join(words, 3, plan="brute", threads=1)
     assert len(expected) >= len(words) // 3
@@ -89,7 +94,7 @@ def test_many_rows_give_the_same_pairs_by_every_plan_and_level(width):
 
 
 @pytest.mark.parametrize("kind", ["distinct", "repeated", "constant bits", "one shared bucket"])
-def test_tables_that_move_their_rows_together_find_the_same(kind):
+def test_tables_that_move_their_rows_together_find_the_same(kind: str) -> None:
     # 80,000 rows of 256 bits are cut into 16 parts, as many as tables need to share a move.
     words = near_words(80_000, 4, seed=5)
     if kind == "repeated":
@@ -112,7 +117,7 @@ def test_tables_that_move_their_rows_together_find_the_same(kind):
 
 @pytest.mark.parametrize("width", [17, 40, 100, 256, 1024])
 @pytest.mark.parametrize("share", [1000, 100, 3])
-def test_wide_fingerprints_are_joined_at_any_radius(width, share):
+def test_wide_fingerprints_are_joined_at_any_radius(width: int, share: int) -> None:
     rng = np.random.default_rng(width + share)
     words = rng.integers(0, 2**64, (12, width), dtype=np.uint64)[rng.integers(0, 12, 60)]
     radius = width * 64 // share
@@ -128,7 +133,7 @@ def test_wide_fingerprints_are_joined_at_any_radius(width, share):
     assert list(nd.join(words[:25], radius, words[25:])) == naive.join_two(values[:25], values[25:], radius)
 
 
-def test_the_widest_fingerprints_have_a_radius_that_distances_can_tell():
+def test_the_widest_fingerprints_have_a_radius_that_distances_can_tell() -> None:
     words = np.zeros((2, 1024), dtype=np.uint64)
     words[1] = ~words[0]
     assert len(nd.join(words, 65_535)) == 0
@@ -136,13 +141,13 @@ def test_the_widest_fingerprints_have_a_radius_that_distances_can_tell():
         nd.join(words, 65_536)
 
 
-def test_a_width_that_is_no_multiple_of_64_uses_only_its_bits():
+def test_a_width_that_is_no_multiple_of_64_uses_only_its_bits() -> None:
     prints = nd.Fingerprints.of([0, 1, 2**100 - 1], bits=100)
     assert list(nd.join(prints, 1)) == [(0, 1, 1)]
 
 
 @pytest.mark.parametrize(("bits", "radius"), [(64, 8), (64, 21), (128, 20), (128, 42), (256, 60)])
-def test_sampling_tables_reach_the_recall_that_was_asked_for(bits, radius):
+def test_sampling_tables_reach_the_recall_that_was_asked_for(bits: int, radius: int) -> None:
     rng = np.random.default_rng(bits + radius)
     count = 3000
     words = rng.integers(0, 2**64, (count, bits // 64), dtype=np.uint64)
@@ -160,19 +165,19 @@ def test_sampling_tables_reach_the_recall_that_was_asked_for(bits, radius):
     assert set(found) <= exact
 
 
-def test_sampling_is_never_used_for_an_exact_answer():
+def test_sampling_is_never_used_for_an_exact_answer() -> None:
     with pytest.raises(InvalidValue, match="recall below 1"):
         nd.join(np.zeros(3, dtype=np.uint64), 3, plan="sampling")
     assert nd.plan(near_words(5000, 2, 1), 40, recall=1.0).recall == 1.0
 
 
-def test_equal_fingerprints_are_all_paired():
+def test_equal_fingerprints_are_all_paired() -> None:
     found = nd.join(np.full(300, 9, dtype=np.uint64), 0)
     assert len(found) == 300 * 299 // 2
     assert list(found) == sorted(found)
 
 
-def test_an_answer_too_large_to_hold_names_the_way_out():
+def test_an_answer_too_large_to_hold_names_the_way_out() -> None:
     with pytest.raises(LimitReached, match="join_batches"):
         nd.join(np.zeros(100_000, dtype=np.uint64), 0)
 
@@ -191,7 +196,7 @@ def test_an_answer_too_large_to_hold_names_the_way_out():
         (None, InvalidType),
     ],
 )
-def test_what_is_no_fingerprint_is_refused(prints, error):
+def test_what_is_no_fingerprint_is_refused(prints: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         nd.join(prints, 3)
 
@@ -219,12 +224,12 @@ def test_what_is_no_fingerprint_is_refused(prints, error):
         ({"radius": 3, "memory": "1G"}, InvalidType),
     ],
 )
-def test_wrong_options_are_refused(options, error):
+def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         nd.join(np.arange(5, dtype=np.uint64), **options)
 
 
-def test_strided_big_endian_and_read_only_arrays_give_the_same_pairs():
+def test_strided_big_endian_and_read_only_arrays_give_the_same_pairs() -> None:
     words = near_words(500, 2, 3)
     expected = nd.join(words, 3)
     strided = np.zeros((1000, 4), dtype=np.uint64)
@@ -235,7 +240,7 @@ def test_strided_big_endian_and_read_only_arrays_give_the_same_pairs():
         assert nd.join(same, 3) == expected
 
 
-def test_two_widths_or_schemes_are_not_compared():
+def test_two_widths_or_schemes_are_not_compared() -> None:
     with pytest.raises(SchemeMismatch, match="64-bit"):
         nd.join(np.zeros(2, dtype=np.uint64), 3, np.zeros((2, 2), dtype=np.uint64))
     one, two = (nd.Fingerprints(np.zeros(2, dtype=np.uint64), digest=digest) for digest in ("a", "b"))
@@ -243,12 +248,12 @@ def test_two_widths_or_schemes_are_not_compared():
         nd.join(one, 3, two)
 
 
-def test_an_array_written_during_the_join_does_not_disturb_it():
+def test_an_array_written_during_the_join_does_not_disturb_it() -> None:
     words = near_words(200_000, 1, 4)
     expected = nd.join(words.copy(), 3)
     stop = threading.Event()
 
-    def scribble(array):
+    def scribble(array: np.ndarray) -> None:
         while not stop.is_set():
             array[:1000] ^= np.uint64(1)
             array[:1000] ^= np.uint64(1)
@@ -265,7 +270,7 @@ def test_an_array_written_during_the_join_does_not_disturb_it():
         writer.join()
 
 
-def test_ctrl_c_ends_a_long_join():
+def test_ctrl_c_ends_a_long_join() -> None:
     program = """
 import numpy as np, neardup as nd, threading, os, signal
 words = np.random.default_rng(1).integers(0, 2**64, (400_000, 4), dtype=np.uint64)
@@ -281,7 +286,7 @@ except KeyboardInterrupt:
     assert done.stdout.startswith("interrupted")
 
 
-def test_a_forked_child_can_join():
+def test_a_forked_child_can_join() -> None:
     program = """
 import os, warnings, numpy as np, neardup as nd
 warnings.simplefilter("ignore")
@@ -298,7 +303,9 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert done.stdout.strip() == "0"
 
 
-def cut_to_the_nearest(pairs, most):
+def cut_to_the_nearest(
+    pairs: list[tuple[int, int, int]], most: int
+) -> tuple[list[tuple[int, int, int]], list[int]]:
     """The pairs that are among the *most* nearest of either side, and the rows of the others: the slow way."""
     near = defaultdict(list)
     for left, right, distance in pairs:
@@ -309,7 +316,9 @@ def cut_to_the_nearest(pairs, most):
     return kept, sorted({row for pair in set(pairs) - set(kept) for row in pair[:2]})
 
 
-def allowed(pairs, within=None, across=None, fixed=None):
+def allowed(
+    pairs: list[tuple[int, int, int]], within: Any = None, across: Any = None, fixed: Any = None
+) -> list[tuple[int, int, int]]:
     """The pairs that may be compared: the slow way."""
     return [
         (a, b, d)
@@ -320,12 +329,32 @@ def allowed(pairs, within=None, across=None, fixed=None):
     ]
 
 
-def listed(found):
+def cut_at_once(
+    pairs: Pairs, most: int, within: Any = None, across: Any = None, fixed: Any = None
+) -> tuple[list[tuple[int, int, int]], list[int]]:
+    """What the two slow ways say, by sorting all pairs at once: for a million of them."""
+    left, right, distance = (side.astype(np.int64) for side in (pairs.left, pairs.right, pairs.distance))
+    wanted = np.ones(len(left), dtype=bool)
+    wanted &= True if within is None else within[left] == within[right]
+    wanted &= True if across is None else across[left] != across[right]
+    wanted &= True if fixed is None else ~(fixed[left] & fixed[right])
+    left, right, distance = left[wanted], right[wanted], distance[wanted]
+    rows, others = np.concatenate([left, right]), np.concatenate([right, left])
+    order = np.lexsort([others, np.tile(distance, 2), rows])
+    begins = np.searchsorted(rows[order], rows[order])
+    near = np.zeros(len(order), dtype=bool)
+    near[order] = np.arange(len(order)) - begins < most
+    kept = near[: len(left)] | near[len(left) :]
+    found = np.stack([left, right, distance], axis=1)[kept].tolist()
+    return [(a, b, d) for a, b, d in found], np.unique(np.concatenate([left[~kept], right[~kept]])).tolist()
+
+
+def listed(found: tuple[Pairs, np.ndarray]) -> tuple[list[tuple[int, int, int]], list[int]]:
     pairs, crowded = found
     return list(pairs), crowded.tolist()
 
 
-def family(count, seed=1, flips=6):
+def family(count: int, seed: int = 1, flips: int = 6) -> np.ndarray:
     """Look-alikes of 256 bits: none is further than 2 * *flips* from another."""
     rng = np.random.default_rng(seed)
     words = np.repeat(rng.integers(0, 2**64, (1, 4), dtype=np.uint64), count, axis=0)
@@ -346,12 +375,22 @@ def family(count, seed=1, flips=6):
 )
 @settings(max_examples=300)
 def test_a_join_cut_to_the_nearest_is_the_whole_join_cut_afterwards(
-    data, prints, radius, most, plan, level, threads
-):
+    data: st.DataObject,
+    prints: nd.Fingerprints,
+    radius: int,
+    most: int,
+    plan: str | None,
+    level: str,
+    threads: int,
+) -> None:
     count = len(prints)
     codes = st.none() | st.lists(st.integers(0, 2), min_size=count, max_size=count)
     flags = st.none() | st.lists(st.booleans(), min_size=count, max_size=count)
-    options = {"within": data.draw(codes), "across": data.draw(codes), "fixed": data.draw(flags)}
+    options: dict[str, Any] = {
+        "within": data.draw(codes),
+        "across": data.draw(codes),
+        "fixed": data.draw(flags),
+    }
     recall = 0.7 if plan == "sampling" else 1.0
     all_pairs = list(nd.join(prints, radius, plan=plan, recall=recall))
     with at_level(level):
@@ -359,29 +398,40 @@ def test_a_join_cut_to_the_nearest_is_the_whole_join_cut_afterwards(
     assert listed(found) == cut_to_the_nearest(allowed(all_pairs, **options), most)
 
 
+@given(fingerprints(), radii, st.integers(1, 6))
+def test_cutting_at_once_is_cutting_the_slow_way(prints: nd.Fingerprints, radius: int, most: int) -> None:
+    pairs, codes = nd.join(prints, radius), np.arange(len(prints)) % 3
+    flags = codes == 0
+    for options in ({}, {"within": codes}, {"across": codes}, {"fixed": flags}):
+        assert cut_at_once(pairs, most, **options) == cut_to_the_nearest(
+            allowed(list(pairs), **options), most
+        )
+
+
 @pytest.mark.parametrize("options", ["none", "within", "across", "fixed"])
-def test_a_family_with_more_pairs_than_are_held_is_cut_the_same_by_every_plan_and_thread_count(options):
+def test_a_family_with_more_pairs_than_are_held_is_cut_the_same_by_every_plan_and_thread_count(
+    options: str,
+) -> None:
     # 1,200 look-alikes have 720,000 pairs: more than are held before they are cut.
     words = np.concatenate([family(1200), near_words(300, 4, seed=2)])
     words[1200:1250] = words[:50]  # some are equal
     codes, flags = np.arange(len(words), dtype=np.int32) % 3, np.arange(len(words)) % 4 == 0
     chosen = {"none": {}, "within": {"within": codes}, "across": {"across": codes}, "fixed": {"fixed": flags}}
-    exact = cut_to_the_nearest(allowed(list(nd.join(words, 84, plan="brute")), **chosen[options]), 32)
+    exact = cut_at_once(nd.join(words, 84, plan="brute"), 32, **chosen[options])
     assert len(exact[0]) > 20_000
     assert len(exact[1]) > 1000
     for plan in (None, "brute", "blocks", "blocks:40,1"):
-        for threads in (1, 2, 4):
+        for threads in (1, 2, 4) if plan in (None, "brute") else (1, 4):
             found = join_nearest(words, 84, 32, plan=plan, threads=threads, **chosen[options])
             assert listed(found) == exact, (plan, threads)
-    seen = allowed(list(nd.join(words, 84, plan="sampling", recall=0.8)), **chosen[options])
-    sampled = cut_to_the_nearest(seen, 32)
+    sampled = cut_at_once(nd.join(words, 84, plan="sampling", recall=0.8), 32, **chosen[options])
     for threads in (1, 3):
         found = join_nearest(words, 84, 32, plan="sampling", recall=0.8, threads=threads, **chosen[options])
         assert listed(found) == sampled, threads
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_every_level_cuts_a_family_the_same(level):
+def test_every_level_cuts_a_family_the_same(level: str) -> None:
     words = family(1000)
     expected = listed(join_nearest(words, 84, 32, plan="brute"))
     with at_level(level):
@@ -389,7 +439,7 @@ def test_every_level_cuts_a_family_the_same(level):
             assert listed(join_nearest(words, 84, 32, plan=plan)) == expected
 
 
-def test_equal_fingerprints_are_cut_to_the_lowest_numbers():
+def test_equal_fingerprints_are_cut_to_the_lowest_numbers() -> None:
     prints = nd.Fingerprints.of([None, *[9] * 3000, None], bits=64)
     pairs, crowded = join_nearest(prints, 0, 2)
     assert list(pairs)[:3] == [(1, 2, 0), (1, 3, 0), (1, 4, 0)]
@@ -410,12 +460,12 @@ def test_equal_fingerprints_are_cut_to_the_lowest_numbers():
         ({"memory": 0}, InvalidValue),
     ],
 )
-def test_wrong_options_of_a_cut_join_are_refused(options, error):
+def test_wrong_options_of_a_cut_join_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         join_nearest(np.arange(5, dtype=np.uint64), **{"radius": 3, "most": 2, **options})
 
 
-def run_program(program, timeout=300):
+def run_program(program: str, timeout: float = 300) -> list[str]:
     # One arena: each further one holds addresses that the limit counts and nobody uses.
     env = {**os.environ, "MALLOC_ARENA_MAX": "1"}
     done = subprocess.run(
@@ -426,9 +476,9 @@ def run_program(program, timeout=300):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is told by Linux")
-def test_eight_thousand_look_alikes_take_little_memory():
+def test_eight_thousand_look_alikes_take_little_memory() -> None:
     program = """
-from tests.test_join import family, join_nearest
+from tests.test_pairs import family, join_nearest
 pairs, crowded = join_nearest(family(8000), 84, 32, recall=0.95)
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(len(pairs), len(crowded), int(peak.split()[1]) // 1024)
@@ -439,10 +489,10 @@ print(len(pairs), len(crowded), int(peak.split()[1]) // 1024)
     assert megabytes < 200
 
 
-def test_ctrl_c_ends_a_long_cut_join():
+def test_ctrl_c_ends_a_long_cut_join() -> None:
     program = """
 import os, signal, threading
-from tests.test_join import family, join_nearest
+from tests.test_pairs import family, join_nearest
 words = family(150_000)
 shares = []
 def tell(share):
@@ -473,7 +523,7 @@ except KeyboardInterrupt:
         "nd.components(pairs, 400_000_000)",
     ],
 )
-def test_memory_that_ends_is_a_memory_error_and_no_abort(call):
+def test_memory_that_ends_is_a_memory_error_and_no_abort(call: str) -> None:
     # Room for 16 MB more than are in use: less than a join of eight million rows takes.
     program = f"""
 import resource
@@ -500,12 +550,12 @@ print(len(nd.join(words[:1000], 3)) == len(pairs))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is that of Linux")
 @pytest.mark.parametrize("room", [0, 0.5, 1, 2, 2.2, 3, 3.5, 5, 8, 21, 89, 233])
-def test_whatever_memory_is_left_a_join_ends_or_raises(room):
+def test_whatever_memory_is_left_a_join_ends_or_raises(room: float) -> None:
     program = f"""
 import resource
 import numpy as np, neardup as nd
-from neardup.pairs import join_nearest
-from tests.test_join import family
+from neardup.pairs import Pairs, join_nearest
+from tests.test_pairs import family
 words = np.concatenate([family(1500), np.random.default_rng(1).integers(0, 2**64, (60_000, 4), dtype=np.uint64)])
 words.flags.writeable = False
 expected = [len(nd.join(words[:100], 84)), len(join_nearest(words[:100], 84, 32)[0])]
