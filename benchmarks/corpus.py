@@ -3,9 +3,9 @@
     python benchmarks/corpus.py OUT.jsonl --documents 100000
 
 Paragraphs are taken from documentation (HTML, man pages, text; --data DIR adds folders), each one
-once, and put together to documents of about --size bytes in the order in which they stand in their
-file. Then a share of the documents is copied, with 1 to 15 % of the words replaced. OUT.pairs.tsv
-lists the planted pairs: original, copy, share of words. Nothing of it is committed.
+once, and joined, in the order of their file, into documents of about --size bytes. Then a share of
+the documents is copied, with 1 to 15 % of the words replaced. OUT.pairs.tsv lists the planted pairs:
+original, copy, share of words. None of this is committed.
 """
 
 from __future__ import annotations

@@ -4,13 +4,12 @@
 
 Each damaged file must be refused, or give the answers of the sound one: none may be silent, crash,
 hang, or make the loader take more than 1.2 times the file and 64 MiB. The mixed damages are those of
-tests/crashtest/bitflip.py, on files, loaded and searched in a process of their own with limited memory.
+tests/damage.py, on files, loaded and searched in a process of their own with limited memory.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
 import random
 import resource
@@ -18,8 +17,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import results
 
 import neardup as nd
 from neardup import _native
@@ -35,10 +39,14 @@ def saved(path: Path, rows: int) -> bytes:
     return path.read_bytes()
 
 
-def every_bit(folder: Path) -> None:
+def row(work: str, trials: int, silent: int, **figures: float) -> dict[str, Any]:
+    return {"work": work, "engine": "neardup", "runs": trials, **figures, "found": silent, "expected": 0}
+
+
+def every_bit(folder: Path, size: int) -> dict[str, Any]:
     rows = 100
     data = saved(folder / "small", rows)
-    while len(data) < 65536:
+    while len(data) < size:
         rows += 20
         data = saved(folder / "small", rows)
     start, silent = time.perf_counter(), 0
@@ -53,11 +61,10 @@ def every_bit(folder: Path) -> None:
         damaged[bit // 8] ^= 1 << bit % 8
     spent = time.perf_counter() - start
     print(
-        f"every bit of {len(data):,} bytes: {len(data) * 8:,} trials, {silent} not found, {spent:.0f} s",
+        f"every bit of {len(data):,} bytes: {len(data) * 8:,} trials, {silent} not detected, {spent:.0f} s",
         flush=True,
     )
-    if silent:
-        raise SystemExit("a damaged file was accepted")
+    return row("every bit of an index", len(data) * 8, silent, wall=spent)
 
 
 def private() -> int:
@@ -66,13 +73,10 @@ def private() -> int:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData:"))
 
 
-def mixed(folder: Path, trials: int) -> None:
-    tester = Path(__file__).parent.parent / "tests" / "crashtest" / "bitflip.py"
-    spec = importlib.util.spec_from_file_location("bitflip", tester)
-    assert spec is not None
-    assert spec.loader is not None
-    bitflip = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(bitflip)
+def mixed(folder: Path, trials: int) -> dict[str, Any]:
+    sys.path.insert(0, str(Path(__file__).parent.parent))
+    from tests.damage import damage
+
     data = saved(folder / "large", 300_000)
     asked = np.random.default_rng(1).integers(0, 2**64, 500, dtype=np.uint64)
     right = list(nd.Index.load(folder / "large").search(asked))
@@ -82,7 +86,7 @@ def mixed(folder: Path, trials: int) -> None:
     for _ in range(trials):
         path = folder / "damaged"
         path.write_bytes(data)
-        bitflip.damage(path, "mixed", rng)
+        damage(path, rng)
         child = os.fork()
         if child == 0:
             limit = private() + room
@@ -100,8 +104,7 @@ def mixed(folder: Path, trials: int) -> None:
         verdict = {0: "harmless", 1: "detected", 2: "SILENT", -24: "HANG"}.get(code, "CRASH")
         tally[verdict] += 1
     print(f"mixed damages of {len(data):,} bytes: {trials:,} trials, {tally}", flush=True)
-    if tally["SILENT"] or tally["CRASH"] or tally["HANG"]:
-        raise SystemExit("a promise is broken")
+    return row("mixed damages of an index", trials, tally["SILENT"] + tally["CRASH"] + tally["HANG"])
 
 
 def main() -> None:
@@ -109,10 +112,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument(
+        "--size", type=int, default=65536, help="least bytes of the file of which every bit is damaged"
+    )
+    results.add_out(parser)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        every_bit(Path(folder))
-        mixed(Path(folder), asked.trials)
+        rows = [every_bit(Path(folder), asked.size), mixed(Path(folder), asked.trials)]
+    results.write(rows, asked.out)
+    if any(one["found"] for one in rows):
+        raise SystemExit("a damaged file was accepted, or ended or stopped the process")
 
 
 if __name__ == "__main__":

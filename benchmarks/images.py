@@ -1,11 +1,11 @@
-"""How fast pictures are read and compared, beside imagehash.phash in the same run.
+"""How fast images are read and compared, beside imagehash.phash in the same run.
 
-    python benchmarks/images.py [--photos 200] [--pixels 3000000] [--data ../shared/quality]
+    python benchmarks/images.py [--photos 200] [--pixels 3000000] --data DIR
 
 Photographs are made of the pool's pictures: enlarged, with grain, as JPEG files of a camera's quality.
 `thumbnails` reads a folder to fingerprints with all cores, `phash` is the loop that users of imagehash
 write. `dedupe` is the whole job, the second time over the unchanged folder, without the start of the
-interpreter; `command` is the second time with it. Seconds are wall clock, processor seconds stand
+interpreter; `command` is the second time with it. Seconds are wall clock, CPU seconds are
 beside them. Exit 1 if a target is missed.
 """
 
@@ -26,6 +26,10 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parent))
+import results
+from labelled import add_data
 
 TARGETS = {"phash": 4.0, "second": 50.0}
 
@@ -49,7 +53,7 @@ def make_photos(pool: Path, folder: Path, count: int, pixels: int) -> None:
 
 
 def measured(work: Callable[[], object]) -> tuple[float, float]:
-    """Wall and processor seconds of this process and its children."""
+    """Wall and CPU seconds of this process and its children."""
 
     def spent() -> float:
         both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -84,7 +88,7 @@ def dedupe(folder: Path, out: Path) -> None:
 
 
 def command(folder: Path, out: Path) -> None:
-    words = [sys.executable, "-m", "neardup", "dedupe", folder, "-o", out, "--quiet", "--no-guards"]
+    words = [sys.executable, "-m", "neardup", "dedupe", str(folder), "-o", str(out), "--quiet", "--no-guards"]
     subprocess.run(words, check=True, capture_output=True)
 
 
@@ -94,9 +98,8 @@ def main() -> int:
     )
     parser.add_argument("--photos", type=int, default=200)
     parser.add_argument("--pixels", type=int, default=3_000_000)
-    parser.add_argument(
-        "--data", type=Path, default=Path("../shared/quality"), help="folder with images_pool/"
-    )
+    add_data(parser, "images_pool/")
+    results.add_out(parser)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder, work = Path(temporary) / "photos", Path(temporary) / "work"
@@ -119,7 +122,7 @@ def main() -> int:
         size = sum(path.stat().st_size for path in folder.iterdir()) / options.photos
     cores = len(os.sched_getaffinity(0))
     print(f"{options.photos} photographs of {options.pixels:,} pixels, {size / 1e6:.2f} MB, {cores} cores")
-    print("| work | seconds | processor seconds | pictures/s |\n| --- | --- | --- | --- |")
+    print("| work | seconds | CPU seconds | images/s |\n| --- | --- | --- | --- |")
     for name, (wall, used) in found.items():
         print(f"| {name} | {wall:.2f} | {used:.2f} | {options.photos / wall:,.0f} |")
     ratios = {
@@ -127,8 +130,18 @@ def main() -> int:
         "second": found["dedupe"][0] / found["dedupe, again"][0],
     }
     used = found["phash"][1] / found["thumbnails"][1]
-    print(f"thumbnails: {ratios['phash']:.1f} x phash by wall clock, {used:.1f} x by processor time")
+    print(f"thumbnails: {ratios['phash']:.1f} x phash by wall clock, {used:.1f} x by CPU time")
     print(f"dedupe: the second time {ratios['second']:.0f} x faster")
+    rows = [
+        {
+            "work": f"images: {name}",
+            "engine": "imagehash" if name == "phash" else "neardup",
+            "items": options.photos,
+        }
+        | {"wall": wall, "cpu": used}
+        for name, (wall, used) in found.items()
+    ]
+    results.write(rows, options.out)
     missed = [name for name, aim in TARGETS.items() if ratios[name] < aim]
     if missed:
         print(f"missed: {', '.join(missed)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Kill a run at random steps, let it go on, compare every byte with an unbroken run.
+"""Kill a run at random steps, let it resume, and compare every byte with an uninterrupted run.
 
     python benchmarks/kills.py --kills 200
 
@@ -16,7 +16,10 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import results
 
 from tests.corpus import files_of
 from tests.killed import Killer
@@ -24,10 +27,11 @@ from tests.test_resume import arguments, make_inputs
 
 
 def main() -> int:
-    """Print what held."""
+    """Print how many runs ended with the same bytes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    results.add_out(parser)
     chosen = parser.parse_args()
     rng, start = random.Random(chosen.seed), time.monotonic()
     equal = half = runs = kills = 0
@@ -45,11 +49,16 @@ def main() -> int:
             killer.run(arguments(folder))
             runs += 1
             equal += files_of(folder / "out") == expected
+    seconds = time.monotonic() - start
     print(
-        f"{kills} kills in {runs} runs over {steps} steps: {equal} of {runs} ended with the same bytes, ",
-        end="",
+        f"{kills} kills in {runs} runs over {steps} steps: {equal} of {runs} ended with the same bytes, "
+        f"{half} half files were seen; {seconds:.0f} s"
     )
-    print(f"{half} half files were seen; {time.monotonic() - start:.0f} s")
+    figures = {"runs": runs, "kills": kills, "steps": steps, "half_files": half, "wall": seconds}
+    results.write(
+        [{"work": "killed runs", "engine": "neardup", **figures, "found": equal, "expected": runs}],
+        chosen.out,
+    )
     return int(equal < runs or half > 0)
 
 

@@ -3,16 +3,14 @@
     python benchmarks/memory.py --megabytes 1024
     python benchmarks/memory.py --each 2000000 8000000
 
-The documents are made: 400 words each, of 200,000 that are as frequent as words are, every tenth a
-near-duplicate. With --each, how much memory grows by a document from so many to so many, stage by
-stage: documents of 14 words of 1,000, whose features are soon all known, with nothing to verify.
-The files are removed afterwards.
+The documents are those of `inputs.made_lines`. With --each, the memory that each further document costs,
+from the first number of documents to the second, stage by stage: documents of 14 words of 1,000, whose
+features are soon all known, with nothing to verify. The files are removed afterwards.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import random
 import subprocess
@@ -20,6 +18,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import results
+from inputs import made_lines
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,11 +38,12 @@ print(code, peak())
 
 STAGES = """
 import json, sys
-from neardup import jobs, pipeline
+from neardup import jobs, memory
+from neardup.passes import Passes
 from neardup.adapters.cli import run
 from pathlib import Path
 
-def memory(name):
+def used(name):
     return int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) << 10
 
 def watched(owner, name):
@@ -47,17 +52,17 @@ def watched(owner, name):
     def outer(*given, **named):
         Path("/proc/self/clear_refs").write_text("5")  # the peak is that of this stage
         found = inner(*given, **named)
-        peak = memory("VmHWM")
-        pipeline._give_back()
-        seen.append((name.strip("_"), memory("VmRSS"), peak))
+        peak = used("VmHWM")
+        memory.give_back()
+        seen.append((name.strip("_"), used("VmRSS"), peak))
         return found
 
     setattr(owner, name, outer)
 
 seen = []
-for stage in ("survey", "fingerprint", "candidates", "verify", "conclude"):
-    watched(pipeline.Flow, stage)
-watched(jobs, "_write")
+for stage in ("survey", "fingerprint", "candidates", "verify"):
+    watched(Passes, stage)
+watched(jobs, "write_run")
 limits = ["--no-guards", "--annotate-only", "--quiet", "--memory", "16M", "--radius", "30"]
 assert run(["dedupe", sys.argv[1], "-o", sys.argv[2], *limits]) == 0
 print(json.dumps(seen))
@@ -65,7 +70,7 @@ print(json.dumps(seen))
 
 
 def write_short(path: Path, count: int) -> None:
-    """So many documents of 14 words, with ids of 8 characters."""
+    """*count* documents of 14 words, with ids of 8 characters."""
     rng = random.Random(count)
     vocabulary = [f"{number:x}" for number in range(256, 1280)]
     with path.open("w", encoding="utf-8") as file:
@@ -74,8 +79,8 @@ def write_short(path: Path, count: int) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-def print_growth(few: int, many: int) -> None:
-    """Bytes a document, held after each stage and at its peak."""
+def growth(few: int, many: int) -> list[dict[str, Any]]:
+    """Bytes per document, held after each stage and at its peak."""
     found = []
     with tempfile.TemporaryDirectory() as name:
         for count in (few, many):
@@ -85,27 +90,25 @@ def print_growth(few: int, many: int) -> None:
             done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
             found.append(json.loads(done.stdout.splitlines()[-1]))
             path.unlink()
-    print("| after | held, bytes a document | at the peak |\n|---|---|---|")
+    rows = []
+    print("| after | held, bytes per document | at the peak |\n|---|---|---|")
     for (stage, *small), (_, *large) in zip(*found, strict=True):
         held, peak = ((b - a) / (many - few) for a, b in zip(small, large, strict=True))
         print(f"| {stage} | {held:.0f} | {peak:.0f} |")
+        figures = {"held_bytes": held, "peak_bytes": peak}
+        rows.append({"work": f"memory per document after {stage}", "engine": "neardup", **figures})
+    return rows
 
 
 def write(path: Path, megabytes: int) -> int:
     """Documents up to that size; how many."""
-    rng = random.Random(1)
-    letters = "etaoinshrdlucmfwypvbgkjqxz"
-    vocabulary = ["".join(rng.choices(letters, k=rng.randint(3, 10))) for _ in range(200_000)]
-    weights = list(itertools.accumulate(1 / (rank + 10) for rank in range(len(vocabulary))))
     written = count = 0
-    last: list[str] = []
     with path.open("w", encoding="utf-8") as file:
-        while written < megabytes << 20:
-            words = rng.choices(vocabulary, cum_weights=weights, k=400)
-            if count % 10 == 9:
-                words = [*last[:200], *rng.choices(vocabulary, k=3), *last[203:]]
-            written += file.write(json.dumps({"id": f"doc-{count:09}", "text": " ".join(words)}) + "\n")
-            count, last = count + 1, words
+        for line in made_lines():
+            if written >= megabytes << 20:
+                break
+            written += file.write(line)
+            count += 1
     return count
 
 
@@ -114,10 +117,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=1024)
     parser.add_argument("--limit", type=int, default=1024, help="Fail above this many MB.")
-    parser.add_argument("--each", type=int, nargs=2, metavar="N", help="Growth by a document (Linux).")
+    parser.add_argument("--each", type=int, nargs=2, metavar="N", help="Growth per document (Linux).")
+    results.add_out(parser)
     chosen = parser.parse_args()
     if chosen.each:
-        print_growth(*chosen.each)
+        results.write(growth(*chosen.each), chosen.out)
         return 0
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "corpus.jsonl")
@@ -127,11 +131,19 @@ def main() -> int:
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
         code, peak = done.stdout.split()[-2:]
         counts = json.loads(Path(name, "out/manifest.json").read_text())["counts"]
+    seconds = time.monotonic() - start
     print(
         f"{chosen.megabytes} MB, {count:,} documents: peak {float(peak):.0f} MB, exit {code}, "
-        f"{counts['removed']:,} removed, {counts['candidate_pairs']:,} candidate pairs, "
-        f"{time.monotonic() - start:.0f} s"
+        f"{counts['removed']:,} removed, {counts['candidate_pairs']:,} candidate pairs, {seconds:.0f} s"
     )
+    figures = {"items": count, "wall": seconds, "peak_mb": float(peak), "limit_mb": chosen.limit}
+    row = {
+        "work": f"memory of {chosen.megabytes} MB",
+        "engine": "neardup",
+        **figures,
+        "found": counts["removed"],
+    }
+    results.write([row], chosen.out)
     return int(float(peak) > chosen.limit)
 
 

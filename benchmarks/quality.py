@@ -1,11 +1,12 @@
 """How good the verified clusters are on labelled collections, with one setting for all of them.
 
-    python benchmarks/quality.py --data ../shared/quality
-    python benchmarks/quality.py --images
+    python benchmarks/quality.py --data DIR
+    python benchmarks/quality.py --data DIR --images
 
 Every collection of DATA/data goes through `neardup.dedupe` as a user would call it; DATA/score.py
 (and DATA/score_sure.py, where some labels are in doubt) judge the annotated clusters. Prints a
-table for each setting. Exit 1 if the default misses a target. Pictures: see quality_images.py.
+table for each setting. Exit 1 if the default misses a target. The folder DIR is described in labelled.py;
+images: see quality_images.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import neardup as nd
-from neardup.verify import IDENTICAL, SPELLED
+from neardup.verifiers import IDENTICAL, SPELLED
+
+sys.path.insert(0, str(Path(__file__).parent))
+import results
+from labelled import add_data
 
 
 @dataclass(frozen=True)
@@ -58,7 +63,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Score:
-    """What a scorer said of the clusters of one collection."""
+    """What a scorer said about the clusters of one collection."""
 
     precision: float
     recall: float
@@ -72,7 +77,7 @@ class Score:
     """Reason -> accepted pairs of different texts that are right, and all of them."""
 
     def holds(self, target: Target) -> bool:
-        """Whether both figures reach what is asked."""
+        """Whether both figures reach the target."""
         return self.f1 >= target.f1 and self.precision >= target.precision
 
 
@@ -122,8 +127,8 @@ def by_reason(truth: Path, evidence: Any) -> dict[str, tuple[int, int]]:
     counts: dict[str, list[int]] = {}
     for row in evidence.to_pylist():
         one, other = row["keeper"], row["id"]
-        if row["accepted"] and row["rule"] not in (IDENTICAL, SPELLED) and {one, other} not in doubtful:
-            count = counts.setdefault(row["rule"], [0, 0])
+        if row["accepted"] and row["reason"] not in (IDENTICAL, SPELLED) and {one, other} not in doubtful:
+            count = counts.setdefault(row["reason"], [0, 0])
             count[0] += cluster[one] == cluster[other]
             count[1] += 1
     return {rule: (right, all) for rule, (right, all) in sorted(counts.items())}
@@ -182,13 +187,7 @@ def table(title: str, scores: Mapping[str, Score], *, judged: bool) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path("../shared/quality"),
-        metavar="DIR",
-        help="folder with score.py and data/; of pictures with gen_images.py and images_pool/",
-    )
+    add_data(parser, "score.py and data/, for --images gen_images.py and images_pool/")
     parser.add_argument("--set", action="append", choices=list(TARGETS), help="only these collections")
     parser.add_argument("--setting", action="append", choices=list(SETTINGS), help="only these settings")
     parser.add_argument("--similarity", type=float, help="another similarity, for all of them")
@@ -196,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--images", action="store_true", help="score pictures, beside their peers, instead")
     parser.add_argument("--reasons", action="store_true", help="how often each reason to accept is right")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    results.add_out(parser)
     chosen = parser.parse_args(arguments)
     if chosen.images:
         pictures = Path(__file__).with_name("quality_images.py")
@@ -221,8 +220,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name: {field: getattr(one, field) for field in Score.__dataclass_fields__}
             for name, one in scores.items()
         }
-    if chosen.json:
-        chosen.json.write_text(json.dumps(figures, indent=2) + "\n")
+    rows = [
+        {"work": f"quality of {name}", "engine": f"neardup, {setting}", **one}
+        for setting, scores in figures.items()
+        for name, one in scores.items()
+    ]
+    results.write(rows, chosen.out)
     if missed:
         print(f"missed: {', '.join(missed)}", file=sys.stderr)
     return 1 if missed else 0

@@ -1,6 +1,6 @@
 """Quality on labelled pictures: our default settings beside the hashes of imagehash and pdqhash.
 
-    python benchmarks/quality_images.py --data ../shared/quality [--keep-folder DIR]
+    python benchmarks/quality_images.py --data DIR [--keep-folder DIR]
 
 Two sets are made: `gen` by gen_images.py beside the pool (seed 21), and `other` here, with changes and
 look-alikes that are not in that generator: bars, stickers, frames, letterboxes, small turns, tilts, photos
@@ -19,12 +19,17 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
+
+sys.path.insert(0, str(Path(__file__).parent))
+import results
+from labelled import add_data
 
 WORDS = ["north", "river", "winter", "market", "report", "engine", "garden", "signal"]
 WORDS += ["letter", "summer", "paper", "window", "number", "music", "light"]
@@ -151,7 +156,7 @@ def mirrored_crop(r: random.Random, im: Image.Image) -> Image.Image:
     return ImageOps.mirror(corner(r, im))
 
 
-CHANGES: dict[str, Callable[[random.Random, Image.Image], Image.Image]] = {
+CHANGES: Mapping[str, Callable[[random.Random, Image.Image], Image.Image]] = {
     f.__name__: f
     for f in (
         bars,
@@ -228,12 +233,12 @@ def window(r: random.Random, at: int) -> Image.Image:
 
 
 def make_other(pool: Path, out: Path, seed: int = 5) -> None:
-    """The second set: the pool's pictures changed in ways that gen_images.py has not."""
+    """The second set: the pool's pictures changed in ways that gen_images.py does not know."""
     r = random.Random(seed)
     out.mkdir(parents=True, exist_ok=True)
     files = sorted(p for p in pool.iterdir() if p.suffix.lower() in (".jpg", ".png", ".webp"))
     r.shuffle(files)
-    rows = []
+    rows: list[dict[str, Any]] = []
 
     def put(im: Image.Image, cluster: str, op: str, of: str | None) -> str:
         name = f"p{len(rows):05d}.jpg"
@@ -259,8 +264,8 @@ def make_other(pool: Path, out: Path, seed: int = 5) -> None:
 def scores(truth: dict[str, str], label: dict[str, str]) -> tuple[float, float, float, float]:
     """Precision, recall, F1 over pairs, and the adjusted Rand index."""
 
-    def pairs(values: object) -> float:
-        return float(sum(n * (n - 1) // 2 for n in Counter(values).values()))  # type: ignore[arg-type]
+    def pairs(values: Iterable[Any]) -> float:
+        return float(sum(n * (n - 1) // 2 for n in Counter(values).values()))
 
     ids = sorted(truth)
     both = pairs((truth[i], label[i]) for i in ids)
@@ -327,9 +332,9 @@ def ours(
         "-m",
         "neardup",
         "dedupe",
-        folder,
+        str(folder),
         "-o",
-        work / "out",
+        str(work / "out"),
         "--no-guards",
         "--quiet",
         *options,
@@ -345,18 +350,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--data",
-        type=Path,
-        default=Path("../shared/quality"),
-        help="folder with gen_images.py and images_pool/",
-    )
+    add_data(parser, "gen_images.py and images_pool/")
     parser.add_argument("--sets", default="gen,other")
     parser.add_argument("--peers", default="phash-64,phash-256,dhash-256,pdqhash")
     parser.add_argument("--keep-folder", type=Path, help="Make the sets here and leave them.")
+    results.add_out(parser)
     options = parser.parse_args()
     pool = options.data / "images_pool"
     missed = False
+    written: list[dict[str, Any]] = []
+
+    def note(name: str, engine: str, found: Iterable[float], took: float) -> None:
+        figures = dict(zip(("precision", "recall", "f1", "ari"), found, strict=True))
+        written.append({"work": f"quality of images: {name}", "engine": engine, "wall": took, **figures})
+
     with tempfile.TemporaryDirectory() as temporary:
         root = options.keep_folder or Path(temporary)
         for name in options.sets.split(","):
@@ -383,6 +390,7 @@ def main() -> int:
                     f"| {took:.1f} |",
                     flush=True,
                 )
+                note(name, f"neardup {' '.join(given) or 'default'}", found, took)
             missed |= name == "gen" and not (found[0] >= 0.95 and found[2] >= 0.93 and found[3] >= 0.93)
             for other in filter(None, options.peers.split(",")):
                 try:
@@ -390,6 +398,7 @@ def main() -> int:
                 except ImportError as error:
                     print(f"| {other} | not installed: {error} |")
                     continue
+                note(name, f"{other} at its best", found, took)
                 numbers = " | ".join(f"{value:.3f}" for value in found)
                 print(
                     f"| {other} at its best, {threshold} | {numbers} | {took:.1f} (hashes only) |", flush=True
@@ -400,11 +409,12 @@ def main() -> int:
                     by[row["op"]].append(label.get(row["id"], 1) == label.get(row["of"], 2))
             print("recall of a change against its original:")
             print(", ".join(f"{op} {sum(hits)}/{len(hits)}" for op, hits in sorted(by.items())))
-            inside = Counter()
+            inside: Counter[str] = Counter()
             for a, b in pairwise(rows):
                 if a["op"].startswith("neg-") and a["op"] == b["op"]:
                     inside[a["op"]] += label.get(a["id"], 1) == label.get(b["id"], 2)
             print("neighbours of a series that were joined:", dict(inside))
+    results.write(written, options.out)
     if missed:
         print("missed on gen: precision 0.95, F1 0.93, ARI 0.93", file=sys.stderr)
     return 1 if missed else 0

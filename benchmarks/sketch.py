@@ -1,10 +1,10 @@
 """What it costs when the table of document frequencies is a sketch: weights, fingerprints, candidates, F1.
 
-    python benchmarks/sketch.py --data ../shared/quality
+    python benchmarks/sketch.py --data DIR
 
 A collection has D different features. `fit` counts them exactly up to max_features and goes over to a
 sketch beyond; the load is D / max_features. Verification always counts exactly, so a sketch can only
-change which pairs are looked at.
+change which pairs are compared.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import numpy as np
 import neardup as nd
 
 sys.path.insert(0, str(Path(__file__).parent))
+import results
+from labelled import add_data
 from quality import documents, score
 
 T2 = (32, 23, 16, 11, 8, 6, 4, 3, 2, 1, 1, 1)
@@ -30,7 +32,7 @@ LOADS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
 def weight(frequency: int, knee: int) -> int:
-    """What a feature that so many documents have weighs in a fingerprint."""
+    """The weight, in a fingerprint, of a feature that this many documents have."""
     if frequency < 2:
         return 0
     place = 0 if frequency < knee else (frequency // knee).bit_length() - 1
@@ -50,7 +52,8 @@ def true_pairs(path: Path) -> list[tuple[int, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", required=True, type=Path)
+    add_data(parser, "score.py and data/")
+    results.add_out(parser)
     parser.add_argument("--set", action="append", default=[])
     chosen = parser.parse_args(arguments)
     head = [
@@ -65,6 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "precision",
     ]
     print("| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+    rows: list[dict[str, Any]] = []
     for name in chosen.set or ["web", "dblp_acm"]:
         path = chosen.data / "data" / f"{name}.jsonl.gz"
         texts = [row["text"] for row in documents(path)]
@@ -97,6 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cells += [f"{changed / len(seen):.1%}", f"{apart:.1f} of 128", f"{(near <= RADIUS).mean():.3f}"]
             cells += [f"{candidates:.2f}", f"{found.f1:.4f}", f"{found.precision:.4f}"]
             print("| " + " | ".join(cells) + " |", flush=True)
+            rows.append({"work": "sketch", "engine": "neardup", **dict(zip(head, cells, strict=True))})
+    results.write(rows, chosen.out)
     return 0
 
 

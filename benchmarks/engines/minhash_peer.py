@@ -10,13 +10,14 @@ document and another one that the index holds to be similar. None of them looks 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import orjson
 
 THRESHOLD = 0.5
 
 
-def read(path, limit):
+def read(path: str, limit: int | None) -> tuple[list[str], list[str]]:
     ids, texts = [], []
     with open(path, "rb") as lines:
         for line in lines:
@@ -28,7 +29,7 @@ def read(path, limit):
     return ids, texts
 
 
-def gaoya(texts):
+def gaoya(texts: list[str]) -> Iterator[tuple[int, int]]:
     from gaoya.minhash import MinHashStringIndex
 
     # The signature of the example in its documentation.
@@ -38,7 +39,7 @@ def gaoya(texts):
         yield from ((at, other) for other in found if other > at)
 
 
-def rensa(texts):
+def rensa(texts: list[str]) -> Iterator[tuple[int, int]]:
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=THRESHOLD, num_perm=128, num_bands=32)
@@ -55,7 +56,7 @@ def rensa(texts):
                 yield at, other
 
 
-def datasketch(texts):
+def datasketch(texts: list[str]) -> Iterator[tuple[int, int]]:
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=THRESHOLD, num_perm=128)
@@ -67,7 +68,7 @@ def datasketch(texts):
         index.insert(at, one)
 
 
-def main():
+def main() -> None:
     name, source, target = sys.argv[1:4]
     limit = int(sys.argv[5]) if len(sys.argv) > 5 else None
     ids, texts = read(source, limit)

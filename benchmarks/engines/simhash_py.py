@@ -3,7 +3,7 @@
     python benchmarks/engines/simhash_py.py build ENVIRONMENT
 
 It has the name of another peer (`simhash`), its generated C++ does not compile from Python 3.11 on, and its
-archive lacks the declarations that Cython needs to generate it anew: they are given here, from its header.
+archive lacks the declarations that Cython needs to generate it again: they are given here, from its header.
 `find FILE RADIUS`, run by that environment, prints the pairs and the seconds of the best number of blocks.
 """
 
