@@ -2,7 +2,7 @@
 
     python benchmarks/images.py [--photos 200] [--pixels 3000000] --data DIR
 
-Photographs are made of the pool's pictures: enlarged, with grain, as JPEG files of a camera's quality.
+Photographs are made of the pool's images: enlarged, with grain, as JPEG files of a camera's quality.
 `thumbnails` reads a folder to fingerprints with all cores, `phash` is the loop that users of imagehash
 write. `dedupe` is the whole job, the second time over the unchanged folder, without the start of the
 interpreter; `command` is the second time with it. Seconds are wall clock, CPU seconds are
@@ -65,12 +65,12 @@ def measured(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def thumbnails(folder: Path) -> None:
-    from neardup.pictures import stored
+    from neardup.images.prints import stored
     from neardup.sources import open_source
 
     for batch in open_source(str(folder), format="image"):
-        assert batch.pictures is not None
-        stored(batch.pictures)
+        assert batch.images is not None
+        stored(batch.images)
 
 
 def phash(folder: Path) -> None:

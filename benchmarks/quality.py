@@ -193,13 +193,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--similarity", type=float, help="another similarity, for all of them")
     parser.add_argument("--bits", type=int, help="another width of fingerprints, for all of them")
     parser.add_argument("--threads", type=int)
-    parser.add_argument("--images", action="store_true", help="score pictures, beside their peers, instead")
+    parser.add_argument("--images", action="store_true", help="score images, beside their peers, instead")
     parser.add_argument("--reasons", action="store_true", help="how often each reason to accept is right")
     results.add_out(parser)
     chosen = parser.parse_args(arguments)
     if chosen.images:
-        pictures = Path(__file__).with_name("quality_images.py")
-        return subprocess.run([sys.executable, pictures, "--data", chosen.data], check=False).returncode
+        images = Path(__file__).with_name("quality_images.py")
+        return subprocess.run([sys.executable, images, "--data", chosen.data], check=False).returncode
     settings = chosen.setting or list(SETTINGS)
     missed: list[str] = []
     figures: dict[str, dict[str, Any]] = {}

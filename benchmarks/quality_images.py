@@ -1,4 +1,4 @@
-"""Quality on labelled pictures: our default settings beside the hashes of imagehash and pdqhash.
+"""Quality on labelled images: our default settings beside the hashes of imagehash and pdqhash.
 
     python benchmarks/quality_images.py --data DIR [--keep-folder DIR]
 
@@ -57,7 +57,7 @@ def stickers(r: random.Random, im: Image.Image) -> Image.Image:
 
 
 def framed(r: random.Random, im: Image.Image) -> Image.Image:
-    """A screenshot with a window around the picture."""
+    """A screenshot with a window around the image."""
     w, h = im.size
     new = Image.new("RGB", (int(w * 1.25), int(h * 1.3)), "#e8e8ee")
     draw = ImageDraw.Draw(new)
@@ -233,7 +233,7 @@ def window(r: random.Random, at: int) -> Image.Image:
 
 
 def make_other(pool: Path, out: Path, seed: int = 5) -> None:
-    """The second set: the pool's pictures changed in ways that gen_images.py does not know."""
+    """The second set: the pool's images changed in ways that gen_images.py does not know."""
     r = random.Random(seed)
     out.mkdir(parents=True, exist_ok=True)
     files = sorted(p for p in pool.iterdir() if p.suffix.lower() in (".jpg", ".png", ".webp"))
@@ -378,7 +378,7 @@ def main() -> int:
             rows = [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
             truth = {row["id"]: row["cluster"] for row in rows}
             print(
-                f"\n{name}: {len(truth)} pictures\n| method | P | R | F1 | ARI | seconds |\n"
+                f"\n{name}: {len(truth)} images\n| method | P | R | F1 | ARI | seconds |\n"
                 "| --- | --- | --- | --- | --- | --- |"
             )
             for given in (["--ignore-colour"], []):

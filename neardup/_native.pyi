@@ -371,7 +371,7 @@ def picture_agreements(
 def picture_corners(
     thumbs: npt.NDArray[np.uint8], most: int, threads: int | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
-    """Corners of thumbnails: the picture of each, its place in the unit square, its 256 bits."""
+    """Corners of thumbnails: the image of each, its place in the unit square, its 256 bits."""
 
 def picture_maps(
     matches: npt.NDArray[np.float32], ends: npt.NDArray[np.int64], least: int, threads: int | None = None

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from neardup import pictures
 from neardup.fingerprints import Fingerprints
+from neardup.images import proposals
+from neardup.images.thumbs import Thumbs
 from neardup.pairs import join_batches
-from neardup.thumbs import Thumbs
 from neardup.types import TextNumbers
 
 Distances = npt.NDArray[np.int32]
@@ -52,7 +52,7 @@ class Ways:
     """Thumbnails, and for each candidate pair which rows of the proposals belong to it (*begin* to *end*)."""
 
     thumbs: Callable[[], Thumbs]
-    proposals: pictures.Proposals
+    proposals: proposals.Proposals
     keys: npt.NDArray[np.int64]
     """The pairs, sorted, each as left << 32 | right."""
     begin: npt.NDArray[np.int64]

@@ -11,12 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neardup import _native, pictures
+from neardup import _native
 from neardup.arrays import core_texts
 from neardup.candidates import Candidates
 from neardup.distances import distances
 from neardup.fingerprints import Fingerprints
 from neardup.guards import WORST
+from neardup.images import rules
 from neardup.keep import Keep
 from neardup.memory import give_back
 from neardup.numbering import STEP, Flags, either, steps
@@ -169,7 +170,7 @@ class Conclusion:
         """The words of the evidence: for copies, for what was not verified, and for reasons."""
         if self.found.ways is None:
             return pa.array([IDENTICAL, UNVERIFIED, *REASONS, SPELLED], pa.string())
-        return pa.array([pictures.IDENTICAL, UNVERIFIED, *pictures.REASONS], pa.string())
+        return pa.array([rules.IDENTICAL, UNVERIFIED, *rules.REASONS], pa.string())
 
     def annotations(self, *, input_order: bool = False) -> Iterator[pa.RecordBatch]:
         """One row per document of the input, in the order of the ids or of the input, some at a time."""

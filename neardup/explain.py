@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neardup import pictures
 from neardup.distances import distance, similarity
 from neardup.fingerprints import format
+from neardup.images import agreements, comparisons, rules
+from neardup.images.thumbs import BadImage, decode
 from neardup.pairs import join
 from neardup.schemes import Scheme
-from neardup.thumbs import BadPicture, decode
 from neardup.verifiers import IDENTICAL, SPELLED, Measure, Verifier, measuring_scheme
 
 # What the kinds of features of `mixed:N` are called; other features have one kind, 0.
@@ -118,8 +118,8 @@ def judge(
 
 
 @dataclass(frozen=True, slots=True)
-class PictureExplanation:
-    """What there is to say about two pictures. Shares are of 1; the map leads from left to right."""
+class ImageExplanation:
+    """What there is to say about two images. Shares are of 1; the map leads from left to right."""
 
     left: str | None
     right: str | None
@@ -137,7 +137,7 @@ class PictureExplanation:
     fine_agreement: float
     """The same as `agreement` on the finer image."""
     left_shown: float
-    """Share of the left picture, without its borders, that the right one shows."""
+    """Share of the left image, without its borders, that the right one shows."""
     right_shown: float
     accepted: bool
     reason: str
@@ -148,7 +148,7 @@ class PictureExplanation:
     boxes: tuple[tuple[float, ...], ...]
     """What of each is inside its borders: left, top, right and bottom, of the unit square."""
     differs: tuple[str, ...]
-    """One picture, without its borders, in rows of blocks: `.` the same, `#` differs, `-` too plain to tell;
+    """One image, without its borders, in rows of blocks: `.` the same, `#` differs, `-` too plain to tell;
     a space is not in the other one."""
     differs_of: str
     """Which one that is: left or right."""
@@ -156,22 +156,22 @@ class PictureExplanation:
     digest: str
 
 
-def explain_pictures(
-    scheme: Scheme, left: bytes, right: bytes, *, rule: pictures.ImageRule = pictures.RULES["default"]
-) -> PictureExplanation:
-    """The fingerprints of two picture files, the best way to lay one on the other, and what differs then."""
+def explain_images(
+    scheme: Scheme, left: bytes, right: bytes, *, rule: rules.ImageRule = rules.RULES["default"]
+) -> ImageExplanation:
+    """The fingerprints of two image files, the best way to lay one on the other, and what differs then."""
     shown = []
     for name, data in (("left", left), ("right", right)):
         try:
             shown.append(decode(data))
-        except BadPicture as fault:
-            raise BadPicture(f"the {name} one {fault}") from None
+        except BadImage as fault:
+            raise BadImage(f"the {name} one {fault}") from None
     prints = scheme.fingerprints(shown if scheme.hash == "dct-signs" else [left, right])
-    found = pictures.compare(shown[0], shown[1], rule)
-    named = dict(zip(pictures.AGREEMENT, found.found.tolist(), strict=True))
+    found = comparisons.compare(shown[0], shown[1], rule)
+    named = dict(zip(agreements.AGREEMENT, found.found.tolist(), strict=True))
     same = left == right
     agree, told = int((found.marks == 0).sum()), int((found.marks <= 1).sum())
-    return PictureExplanation(
+    return ImageExplanation(
         left=None if prints[0] is None else format(prints[0], scheme.bits),
         right=None if prints[1] is None else format(prints[1], scheme.bits),
         bits=scheme.bits,
@@ -184,7 +184,7 @@ def explain_pictures(
         left_shown=named["covered"],
         right_shown=named["covering"],
         accepted=same or found.accepted,
-        reason=pictures.IDENTICAL if same else found.reason,
+        reason=rules.IDENTICAL if same else found.reason,
         map=tuple(found.map.tolist()),
         sizes=tuple((one.width, one.height) for one in shown),
         reduced=tuple(one.reduced for one in shown),

@@ -8,20 +8,20 @@ from neardup.errors import InvalidValue, Said, Setting, shown
 from neardup.keep import Keep, undated
 from neardup.observers import Observer
 from neardup.settings import Settings
-from neardup.sources.images import FIELDS as PICTURE_FIELDS
+from neardup.sources.images import FIELDS as IMAGE_FIELDS
 from neardup.survey import Documents
 
 KEEP: Final = Setting("keep")
 
 
 def check_fields(
-    documents: Documents, own: int, settings: Settings, keep: Keep, observer: Observer, *, pictures: bool
+    documents: Documents, own: int, settings: Settings, keep: Keep, observer: Observer, *, images: bool
 ) -> None:
     """Raise if the first *own* documents, those of the input, all lack a field: its name is misspelt."""
     named = [(Setting(name), "", getattr(settings, name)) for name in ("within", "across", "source_field")]
     named += [(KEEP, f" {rule.name}", rule.field) for rule in keep.rules]
     for setting, rule_name, name in named:
-        if name is None or (pictures and name in PICTURE_FIELDS):
+        if name is None or (images and name in IMAGE_FIELDS):
             continue
         lack = documents.fields.column(name).slice(0, own).null_count
         if own and lack == own:

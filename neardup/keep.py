@@ -77,7 +77,7 @@ RULES: Registry[KeepRule] = Registry(
         "min": _by_field("min", lambda value: _reversed(number(value))),
         "prefer": _prefer,
         # For images: most pixels, most bytes, files below a folder. oldest:exif goes by when it was taken.
-        # A border makes a picture larger, not better: its pixels do not count.
+        # A border makes an image larger, not better: its pixels do not count.
         "resolution": lambda: KeepRule("resolution", "inner_pixels", number),
         "size": lambda: KeepRule("size", "bytes", number),
         "path": _path,

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neardup import _native, picture_flow, text_flow, wording
+from neardup import _native, image_flow, text_flow, wording
 from neardup.ahead import WORKERS, worked_ahead
 from neardup.candidates import Candidates, reaches
 from neardup.checkpoints import Checkpoints
@@ -41,7 +41,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 # What is joined: only one of several equal texts or images.
-DISTINCT: Final = {False: ("texts", "distinct text"), True: ("pictures", "distinct picture")}
+DISTINCT: Final = {False: ("texts", "distinct text"), True: ("images", "distinct image")}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +131,7 @@ class Passes:
             places = texts.place(_rows(known, len(before)))
             words[places], valid[places] = before.words, before.valid
             known += len(before)
-        content = picture_flow if request.pictures else text_flow
+        content = image_flow if request.images else text_flow
         at = 0
         for source in request.sources if known < count else ():
             batches, at = _skipped(source, at, known)
@@ -191,14 +191,14 @@ class Passes:
         request, settings = self.request, self.request.settings
         own, documents = texts.own(prints), len(prints)
         work, threads, memory = self.checkpoints.folder, request.threads, request.memory
-        thumbs = cache(lambda: picture_flow.thumbs_of(request.sources, texts, memory=memory, work=work))
+        thumbs = cache(lambda: image_flow.thumbs_of(request.sources, texts, memory=memory, work=work))
         proposed = self.checkpoints.load("candidates")
         if proposed is None:
-            unit, what = DISTINCT[request.pictures]
+            unit, what = DISTINCT[request.images]
             with self.observer.stage("join", total=len(texts), unit=unit, what=what) as advance:
-                if request.pictures:
+                if request.images:
                     steps = [by_share(advance, len(texts), step, 4) for step in range(4)]
-                    proposed = picture_flow.propose(thumbs, documents, settings, threads=threads, tell=steps)
+                    proposed = image_flow.propose(thumbs, documents, settings, threads=threads, tell=steps)
                 else:
                     tell = by_share(advance, len(texts))
                     proposed = text_flow.propose(
@@ -213,8 +213,8 @@ class Passes:
                     tell(1.0)
             if self.checkpoints.due(complete=True):
                 self.checkpoints.save("candidates", proposed)
-        if request.pictures:
-            return picture_flow.candidates(proposed, own, settings, texts, thumbs)
+        if request.images:
+            return image_flow.candidates(proposed, own, settings, texts, thumbs)
         return text_flow.candidates(proposed, own, settings)
 
     @contextmanager
@@ -231,7 +231,7 @@ class Passes:
         if not measure.verifies:
             yield Unverified()
         elif found.ways is not None:
-            yield picture_flow.judge(
+            yield image_flow.judge(
                 measure.name, request.settings, found.ways, round=size, threads=request.threads
             )
         else:

@@ -33,9 +33,9 @@ from neardup.results import Result
 from neardup.runs import outputs
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.settings import MEMORY, PICTURE_DEFAULTS, Settings, check_choices, default_scheme
+from neardup.settings import IMAGE_DEFAULTS, MEMORY, Settings, check_choices, default_scheme
 from neardup.sizes import USUAL, Sizes
-from neardup.sources import Reading, are_texts, keep_apart, mostly_pictures, open_source
+from neardup.sources import Reading, are_texts, keep_apart, mostly_images, open_source
 from neardup.sources.memory import Held
 from neardup.stars import best_keepers, central, final_order, keepers_in
 from neardup.survey import Documents, check_apart
@@ -84,10 +84,10 @@ def dedupe(
     if protect is not None and protect is data:
         raise InvalidValue("the input and what is protected are the same object; protect other documents")
     data, protect = (Held(one) if are_texts(one) else one for one in (data, protect))
-    images = scheme == "image" or (scheme is None and mostly_pictures(data))
+    images = scheme == "image" or (scheme is None and mostly_images(data))
     if images:
         scheme = "image"
-        choices = {**(PICTURE_DEFAULTS if settings is None else {}), **choices}
+        choices = {**(IMAGE_DEFAULTS if settings is None else {}), **choices}
     settings = _settings(settings, choices)
     check_text("text_field", text_field)
     if id_field is not None:
@@ -178,8 +178,8 @@ def _stages(passes: Passes) -> Result:
     own = surveyed.first
     del surveyed
     check_apart(documents, own)
-    check_fields(documents, own, settings, keep, observer, pictures=request.pictures)
-    if not request.pictures:
+    check_fields(documents, own, settings, keep, observer, images=request.images)
+    if not request.images:
         note_idle_rules(documents, own, keep, observer)
     undated = note_undated(documents, own, keep, observer)
     scheme = request.scheme or default_scheme(len(documents))
@@ -190,7 +190,7 @@ def _stages(passes: Passes) -> Result:
     documents = documents.without("content", "spelling")
     give_back()
     prints = passes.fingerprint(scheme, texts)
-    if not request.pictures:  # the cache may hold thumbnails of an older decoder
+    if not request.images:  # the cache may hold thumbnails of an older decoder
         check_copies(prints, texts)
     give_back()
     found = passes.candidates(prints, texts)

@@ -12,15 +12,15 @@ import hashlib
 import os
 from typing import Final, NamedTuple
 
-from neardup import pictures
 from neardup.errors import NeardupError
+from neardup.images import comparisons, proposals, rules
+from neardup.images.thumbs import BadImage, Thumbnail, decode
 from neardup.runs import Input, Run
 from neardup.sources.files import File
 from neardup.sources.options import Request
 from neardup.sources.reading import Unfit
 from neardup.sources.streams import Broken
 from neardup.sources.text import content
-from neardup.thumbs import BadPicture, Picture, decode
 from neardup.verifiers import IDENTICAL, NO_INFORMATION, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
 
 EQUAL: Final = (IDENTICAL, SPELLED)
@@ -51,12 +51,12 @@ class Proofs:
     def __init__(self, run: Run) -> None:
         settings = run.settings
         self._request = Request(html=bool(settings.get("html")))
-        self._rule: pictures.ImageRule | None = None
+        self._rule: rules.ImageRule | None = None
         self._measure: Measure | None = None
         if settings.get("format") == "image":
             asked = settings.get("radius")
-            self._rule = run.picture_rule
-            self._radius = max(asked, pictures.RADIUS) if type(asked) is int else pictures.RADIUS
+            self._rule = run.image_rule
+            self._radius = max(asked, proposals.RADIUS) if type(asked) is int else proposals.RADIUS
         else:
             self._measure = run.measure
 
@@ -65,7 +65,7 @@ class Proofs:
         if file.sha256 == keeper.sha256:
             return
         if self._rule is not None:
-            found = pictures.compare(_picture(keeper), _picture(file), self._rule, radius=self._radius)
+            found = comparisons.compare(_image(keeper), _image(file), self._rule, radius=self._radius)
             if not found.accepted:
                 raise Unproved(f"measured again, it is not a duplicate of its keeper: {found.reason}")
             return
@@ -95,7 +95,7 @@ class Proofs:
         return text
 
 
-def _picture(one: Input) -> Picture:
+def _image(one: Input) -> Thumbnail:
     file = File(one.path, root=os.path.dirname(one.path))
     try:
         with file.open() as stream:
@@ -103,7 +103,7 @@ def _picture(one: Input) -> Picture:
         if hashlib.sha256(data).hexdigest() != one.sha256:
             raise Unproved("it or its keeper changed since the run: the content is another")
         return decode(data)
-    except (Broken, BadPicture, NeardupError, OSError) as fault:
+    except (Broken, BadImage, NeardupError, OSError) as fault:
         raise Unproved(f"cannot be measured again: {fault}") from None
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from neardup.overlays import Overlay
+    from neardup.images.overlays import Overlay
 
 CLUSTERS: Final = 25
 MEMBERS: Final = 8
@@ -54,8 +54,8 @@ class Side:
     text: str
     source: str = ""
     fields: Mapping[str, Any] = field(default_factory=dict)
-    picture: str = ""
-    """A picture to show instead of the text, as a data: address."""
+    image: str = ""
+    """An image to show instead of the text, as a data: address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def render_report(report: Report) -> str:
     overlap = _overlap(report)
     verified = _verified(report)
     stopped = bool(report.summary.get("stopped"))
-    pictures = _of_pictures(report)
+    images = _of_images(report)
     marked = bool(report.summary.get("annotate_only"))
     threshold = report.summary.get("similarity") if overlap is None else overlap[1]
     return render_page(
@@ -176,9 +176,9 @@ def render_report(report: Report) -> str:
         gone="would be removed" if stopped else "marked" if marked else "removed",
         whole="none" in str(report.summary.get("keep", "")).split(","),
         overlap=overlap,
-        pictures=pictures,
-        noun="picture" if pictures else "document",
-        nouns="pictures" if pictures else "documents",
+        images=images,
+        noun="image" if images else "document",
+        nouns="images" if images else "documents",
         reasons=_reasons(report.summary.get("reasons", {})),
         early=0 if threshold is None else sum(row[2] for row in report.similarities if row[1] <= threshold),
         inputs=_inputs(report.manifest),
@@ -225,7 +225,7 @@ def _grouped(members: Sequence[PairView]) -> list[tuple[PairView, list[PairView]
     """Members of a cluster, those with the same text and reason together: the first, and the others."""
     groups: dict[tuple[str, ...], list[PairView]] = {}
     for number, pair in enumerate(members[:LOOKED_AT]):
-        own = (str(number),) if pair.other.picture or not pair.other.text else ()
+        own = (str(number),) if pair.other.image or not pair.other.text else ()
         groups.setdefault((pair.other.text, pair.reason, *own), []).append(pair)
     return [(first, others) for first, *others in groups.values()]
 
@@ -249,7 +249,7 @@ def _overlap(report: Report) -> tuple[str, float] | None:
     return (name, float(least)) if least else None
 
 
-def _of_pictures(report: Report) -> bool:
+def _of_images(report: Report) -> bool:
     scheme = report.manifest.get("scheme")
     return isinstance(scheme, Mapping) and scheme.get("features") == "picture"
 

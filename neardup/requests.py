@@ -39,14 +39,14 @@ class Request:
         return [self.source] if self.protected is None else [self.source, self.protected]
 
     @property
-    def pictures(self) -> bool:
-        """Whether the documents are pictures."""
+    def images(self) -> bool:
+        """Whether the documents are images."""
         return self.scheme is not None and self.scheme.features == "picture"
 
     @property
     def noun(self) -> str:
         """What a document is called."""
-        return "picture" if self.pictures else "document"
+        return "image" if self.images else "document"
 
 
 def run_key(request: Request) -> str:

@@ -17,21 +17,22 @@ from typing import Any, Final
 
 import numpy as np
 
-from neardup import pictures
 from neardup.distances import similarity as estimate
 from neardup.errors import InvalidValue, Said, SchemeMismatch, Setting, shown
-from neardup.features.image import PARTS
 from neardup.fingerprints import Fingerprints
+from neardup.images import agreements, proposals, rules
+from neardup.images.prints import asked, stored
+from neardup.images.thumbs import THUMB, Thumbs, decode
+from neardup.images.views import PARTS
 from neardup.index import Index
 from neardup.pairs import join
 from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.fitting import fit_batches
-from neardup.sources import Source, format_of, is_file_name, mostly_pictures, open_source
+from neardup.sources import Source, format_of, is_file_name, mostly_images, open_source
 from neardup.sources.files import File
 from neardup.sources.names import id_path
-from neardup.thumbs import THUMB, Thumbs, decode
 from neardup.verifiers import counts_features, judged_pairs, measuring_scheme, parse_measure
 
 RADIUS: Final = 100
@@ -66,7 +67,7 @@ def search(
     rejected: bool = False,
     threads: int | None = None,
 ) -> list[Match]:
-    """Search *data* (files, folders, indexes) for a file, a picture or a text, or for a text given itself.
+    """Search *data* (files, folders, indexes) for a file, an image or a text, or for a text given itself.
 
     A text is near if `dedupe` would accept the two; with *rejected* the result also has those that are as
     similar but not accepted. *scheme* names the scheme of the indexes, if it is not a built-in one. With
@@ -76,16 +77,14 @@ def search(
     others = [path for path in data if path not in indexes]
     found: list[Match] = []
     _check_question(question, others)
-    if os.path.isfile(question) and mostly_pictures([question]):
+    if os.path.isfile(question) and mostly_images([question]):
         with open(question, "rb") as file:
-            picture = file.read()
+            image = file.read()
         for path in indexes:
             index = Index.load(path)
-            found += search_picture_index(
-                picture, index, scheme, ignore_colour=ignore_colour, threads=threads
-            )
+            found += search_image_index(image, index, scheme, ignore_colour=ignore_colour, threads=threads)
         if others:
-            found += search_pictures(picture, others, ignore_colour=ignore_colour, threads=threads)
+            found += search_images(image, others, ignore_colour=ignore_colour, threads=threads)
         return _sorted(found)
     if os.path.isfile(question):
         with open(question, encoding="utf-8", errors="replace") as text:
@@ -102,9 +101,9 @@ def search(
 def _check_question(question: str, folders: Sequence[str]) -> None:
     """Raise if *question* is meant as a file, but is not one that holds a single image or text."""
     if os.path.isdir(question):
-        raise InvalidValue(f"{question!r} is a folder; name a picture or a text file in it")
+        raise InvalidValue(f"{question!r} is a folder; name an image or a text file in it")
     if not os.path.isfile(question):
-        if is_file_name(question) or (folders and mostly_pictures(list(folders))):
+        if is_file_name(question) or (folders and mostly_images(list(folders))):
             raise InvalidValue(f"no file {shown(question, 300)}")
         return
     format = format_of(File(question))[0]
@@ -112,7 +111,7 @@ def _check_question(question: str, folders: Sequence[str]) -> None:
         raise InvalidValue(
             Said(
                 f"{question!r} holds documents of its own ({format}), and search asks for one text or "
-                f"picture; to compare them all: neardup dedupe {shlex.quote(question)} ",
+                f"image; to compare them all: neardup dedupe {shlex.quote(question)} ",
                 Setting("protect"),
                 " COLLECTION ",
                 Setting("out"),
@@ -123,8 +122,8 @@ def _check_question(question: str, folders: Sequence[str]) -> None:
 
 def reach(question: str) -> str:
     """How near a document must be to *question* to be found, in words."""
-    if os.path.isfile(question) and mostly_pictures([question]):
-        return f"{RADIUS} of 256 bits of the picture {question!r}, in any turn or part"
+    if os.path.isfile(question) and mostly_images([question]):
+        return f"{RADIUS} of 256 bits of the image {question!r}, in any turn or part"
     return f"a similarity of {SIMILARITY} to the text"
 
 
@@ -135,20 +134,20 @@ def _sorted(found: list[Match]) -> list[Match]:
 # --- folders ---------------------------------------------------------------------------------------------
 
 
-def search_pictures(
-    picture: bytes,
+def search_images(
+    image: bytes,
     data: Any,
     *,
     radius: int = RADIUS,
     ignore_colour: bool = False,
     threads: int | None = None,
 ) -> list[Match]:
-    """The images of *data* (files, folders) that show what the file *picture* shows, the nearest first."""
-    return _sorted(_compared(picture, _shelf(data), radius, ignore_colour, threads))
+    """The images of *data* (files, folders) that show what the file *image* shows, the nearest first."""
+    return _sorted(_compared(image, _shelf(data), radius, ignore_colour, threads))
 
 
-def _thumb(picture: bytes) -> Thumbs:
-    return np.frombuffer(decode(picture).thumb, dtype=np.uint8)[None]
+def _thumb(image: bytes) -> Thumbs:
+    return np.frombuffer(decode(image).thumb, dtype=np.uint8)[None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,47 +163,47 @@ def _shelf(data: Any) -> _Shelf:
     found = _Shelf([], [], np.zeros((0, THUMB), dtype=np.uint8))
     blocks = [found.thumbs]
     for batch in open_source(data, format="image", unique=True) if data else ():
-        assert batch.pictures is not None
+        assert batch.images is not None
         found.ids.extend(batch.ids.to_pylist())
         found.digests.extend(batch.texts.to_pylist())
-        blocks.append(batch.pictures)
+        blocks.append(batch.images)
     return replace(found, thumbs=np.concatenate(blocks))
 
 
 def _compared(
-    picture: bytes, shelf: _Shelf, radius: int, ignore_colour: bool, threads: int | None
+    image: bytes, shelf: _Shelf, radius: int, ignore_colour: bool, threads: int | None
 ) -> list[Match]:
     """Which images show what the one in question shows: each is laid over it, in both directions."""
-    ids, there, asked = shelf.ids, shelf.thumbs, _thumb(picture)
-    thumbs = np.concatenate([there, asked])
+    ids, there, here = shelf.ids, shelf.thumbs, _thumb(image)
+    thumbs = np.concatenate([there, here])
     me = len(there)
-    kept, own = (pictures.stored(some, threads=threads) for some in (there, asked))
-    questions, others = (pictures.asked(some, views=PARTS, threads=threads) for some in (asked, there))
-    rule = pictures.rule_of("loose", ignore_colour=ignore_colour)
-    within = pictures.propose(kept, questions, radius, own=False, threads=threads)
-    around = pictures.propose(own, others, radius, own=False, threads=threads)
-    elected = pictures.propose_by_corners(thumbs, me, threads=threads)
+    kept, own = (stored(some, threads=threads) for some in (there, here))
+    questions, others = (asked(some, views=PARTS, threads=threads) for some in (here, there))
+    rule = rules.rule_of("loose", ignore_colour=ignore_colour)
+    within = proposals.propose(kept, questions, radius, own=False, threads=threads)
+    around = proposals.propose(own, others, radius, own=False, threads=threads)
+    elected = proposals.propose_by_corners(thumbs, me, threads=threads)
     found: dict[int, Match] = {}
     for ways, left, right in (
         (within, within.left, np.full(len(within.left), me)),
         (around, np.full(len(around.left), me), around.right),
         (elected, elected.left, elected.right),
     ):
-        seen = pictures.agreements(thumbs, left, right, ways.map, threads=threads)
-        for row, reason in enumerate(pictures.judge(thumbs, left, right, seen, rule).tolist()):
-            if reason >= pictures.ACCEPTING:
+        seen = agreements.agreements(thumbs, left, right, ways.map, threads=threads)
+        for row, reason in enumerate(rules.judge(thumbs, left, right, seen, rule).tolist()):
+            if reason >= rules.ACCEPTING:
                 continue
             number = int(min(left[row], right[row]))
-            same = np.array_equal(there[number], asked[0])
+            same = np.array_equal(there[number], here[0])
             similarity = 1.0 if same else round(float(min(seen[row, 9], 1.0)), 4)
-            match = Match(ids[number], int(ways.distance[row]), similarity, True, pictures.REASONS[reason])
+            match = Match(ids[number], int(ways.distance[row]), similarity, True, rules.REASONS[reason])
             known = found.get(number, match)
             best = max(known, match, key=lambda one: one.similarity)
             found[number] = replace(best, distance=min(known.distance, match.distance))
-    digest = hashlib.sha256(picture).hexdigest()
+    digest = hashlib.sha256(image).hexdigest()
     for number, other in enumerate(shelf.digests):
         if other == digest:
-            found[number] = Match(ids[number], 0, 1.0, True, pictures.IDENTICAL)
+            found[number] = Match(ids[number], 0, 1.0, True, rules.IDENTICAL)
     return list(found.values())
 
 
@@ -269,7 +268,7 @@ def is_index(path: str) -> bool:
 def index_radius(scheme: Scheme) -> int:
     """The radius that an index of documents of that scheme needs to answer `search`."""
     if scheme.features == "picture":
-        return pictures.RADIUS * scheme.bits // 256
+        return proposals.RADIUS * scheme.bits // 256
     return radius_for(SIMILARITY, 0.95, scheme.bits)
 
 
@@ -284,10 +283,10 @@ def fill(index: Index, data: Any, scheme: Scheme, *, threads: int | None = None)
         ids = batch.ids.to_pylist()
         index.remove(ids)
         if shown and scheme.hash == "dct-signs":
-            assert batch.pictures is not None
-            kept = pictures.stored(batch.pictures, threads=threads)
+            assert batch.images is not None
+            kept = stored(batch.images, threads=threads)
             prints = Fingerprints(kept.prints.words, bits=scheme.bits, digest=scheme.digest)
-            index.add([ids[row] for row in kept.picture.tolist()], prints, threads=threads)
+            index.add([ids[row] for row in kept.image.tolist()], prints, threads=threads)
         else:
             documents = [id_path(id) for id in ids] if shown else batch.texts
             index.add(ids, scheme.fingerprints(documents, threads=threads), threads=threads)
@@ -317,32 +316,31 @@ def _scheme(index: Index, name: str | None, *known: str) -> Scheme:
     )
 
 
-def search_picture_index(
-    picture: bytes,
+def search_image_index(
+    image: bytes,
     index: Index,
     scheme: str | None = None,
     *,
     ignore_colour: bool = False,
     threads: int | None = None,
 ) -> list[Match]:
-    """The images of *index* that show what the file *picture* shows, the nearest first."""
+    """The images of *index* that show what the file *image* shows, the nearest first."""
     own = _scheme(index, scheme, "image", "phash:256", "phash:64", "dhash:256", "dhash:64", "ahash:64")
     if own.features != "picture":
-        raise SchemeMismatch(f"the index holds fingerprints of scheme {own.name!r}, not of pictures")
-    asked = _thumb(picture)
+        raise SchemeMismatch(f"the index holds fingerprints of scheme {own.name!r}, not of images")
     if own.hash == "dct-signs":
-        questions = pictures.asked(asked, views=PARTS, threads=threads)
+        questions = asked(_thumb(image), views=PARTS, threads=threads)
         prints = Fingerprints(questions.prints.words, bits=own.bits, digest=own.digest)
-        views = pictures.named(questions.matrix)
+        views = rules.named(questions.matrix)
     else:
-        prints, views = own.fingerprints([picture]), ["same picture"]
+        prints, views = own.fingerprints([image]), ["same image"]
     near: dict[str, tuple[int, int]] = {}
     for row, id, distance in index.search(prints, threads=threads):
         near[str(id)] = min(near.get(str(id), (distance, row)), (distance, row))
     paths = [path for id in near if os.path.isfile(path := id_path(id))]
     shelf = _shelf(paths)
     return _sorted(
-        _compared(picture, shelf, RADIUS, ignore_colour, threads)
+        _compared(image, shelf, RADIUS, ignore_colour, threads)
         + [
             Match(
                 id,
@@ -364,7 +362,7 @@ def search_text_index(
     """The texts of *index* that are near *text*, the nearest first."""
     own = _scheme(index, scheme, "text")
     if own.features == "picture":
-        raise SchemeMismatch(f"the index holds pictures (scheme {own.name!r}); search it with a picture")
+        raise SchemeMismatch(f"the index holds images (scheme {own.name!r}); search it with an image")
     near = {str(id): distance for _, id, distance in index.search(own.fingerprints([text]))}
     paths = [path for id in near if os.path.isfile(path := id_path(id))]
     texts: dict[str, str] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from neardup import pictures
 from neardup.checks import check_share, check_text, check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.guards import OFF, GuardLimits
+from neardup.images import rules
 from neardup.keep import parse_keep
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
@@ -20,7 +20,7 @@ NARROW: Final = 2_000
 # Bytes for texts that are verified, and for sorting fingerprints, unless the user says otherwise.
 MEMORY: Final = 256 << 20
 # The defaults for images.
-PICTURE_DEFAULTS: Final = {"similarity": 0.79, "keep": "central,resolution,size"}
+IMAGE_DEFAULTS: Final = {"similarity": 0.79, "keep": "central,resolution,size"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ def check_choices(settings: Settings, scheme: Scheme | None, threads: int | None
         for rule in parse_keep(settings.keep).rules:
             if rule.name in ("resolution", "size"):
                 raise InvalidValue(
-                    f"keep rule {rule.name!r} is for pictures, and these are texts; "
+                    f"keep rule {rule.name!r} is for images, and these are texts; "
                     "take longest, or max:FIELD with a field that they have"
                 )
-    elif parse_measure(settings.verify).name not in (*pictures.RULES, "none") or scheme.hash != "dct-signs":
+    elif parse_measure(settings.verify).name not in (*rules.RULES, "none") or scheme.hash != "dct-signs":
         raise InvalidValue(
-            "pictures are verified by default, strict, loose or none, with scheme image, "
+            "images are verified by default, strict, loose or none, with scheme image, "
             f"not by {settings.verify!r} with scheme {scheme.name!r}"
         )

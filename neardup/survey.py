@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from neardup import _native
 from neardup.arrays import core_texts
 from neardup.errors import ChangedInput, InvalidValue, LimitReached
-from neardup.features.image import WHOLE, fingerprints_of
+from neardup.images.views import WHOLE, fingerprints_of
 from neardup.schemes.model import Scheme
 from neardup.sources import path_id
 from neardup.types import PROTECTED, Batch, label
@@ -191,7 +191,7 @@ class Surveyor:
 
     def look(self, batch: Batch) -> tuple[Any, ...]:
         """What is found in the documents of a batch, for `add`; their features are counted."""
-        if batch.pictures is not None:
+        if batch.images is not None:
             return _look(batch, self._key)
         texts = core_texts(batch.texts)
         return _native.survey(self._scheme.recipe, texts, self.frequencies, self._key, self._threads)
@@ -320,7 +320,7 @@ def _look(batch: Batch, key: bytes) -> tuple[Any, Any, Any, Any]:
     """Contents (of the files), whether there is something to see; images have no lengths."""
     digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
     content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
-    _, informative = fingerprints_of(batch.pictures, [WHOLE])  # type: ignore[arg-type]
+    _, informative = fingerprints_of(batch.images, [WHOLE])  # type: ignore[arg-type]
     spelling = _native.spellings(core_texts(batch.texts), key)
     return content, informative, np.zeros(len(batch), dtype=np.int64), spelling
 

@@ -52,7 +52,7 @@ class Batch:
     format: str = "memory"  # a name of `sources.FORMATS`, or this
     records: Callable[[list[int]], Iterable[tuple[int, bytes]]] | None = None
     """For line formats, while they are read: the offsets and bytes of the records of some rows."""
-    pictures: npt.NDArray[np.uint8] | None = None  # thumbnails; `texts` are then the SHA-256 of the files
+    images: npt.NDArray[np.uint8] | None = None  # thumbnails; `texts` are then the SHA-256 of the files
 
     def __len__(self) -> int:
         return len(self.ids)

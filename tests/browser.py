@@ -121,7 +121,7 @@ class Browser:
             )
 
     def screenshot(self, path: Path) -> None:
-        """A picture of what the window shows."""
+        """An image of what the window shows."""
         path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def requests(self) -> list[str]:

@@ -46,13 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pictures are remembered in a folder of the test, not of the user."""
+    """Images are remembered in a folder of the test, not of the user."""
     monkeypatch.setenv("NEARDUP_CACHE", str(tmp_path_factory.mktemp("cache")))
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
-    """A folder of pictures (`scenes.make_library`)."""
+    """A folder of images (`scenes.make_library`)."""
     from .scenes import make_library
 
-    return make_library(tmp_path / "Pictures")
+    return make_library(tmp_path / "Images")

@@ -1,4 +1,4 @@
-"""Pictures for tests: made from a seed, each with its own shapes, changed in ways that are known."""
+"""Images for tests: made from a seed, each with its own shapes, changed in ways that are known."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pyarrow.parquet as pq
 from PIL import Image, ImageColor, ImageDraw, ImageOps
 
 import neardup as nd
-from neardup import pictures
 from neardup.adapters.cli import run
-from neardup.thumbs import decode
+from neardup.images import comparisons, proposals, rules
+from neardup.images.prints import asked, stored
+from neardup.images.thumbs import decode
 
 
 def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
-    """A picture with structure at all scales, as photos have it."""
+    """An image with structure at all scales, as photos have it."""
     draw = np.random.default_rng(seed)
     layers = np.zeros((size[1], size[0], 3))
     for cells, weight in ((3, 90), (7, 60), (17, 40), (45, 22)):
@@ -26,14 +27,14 @@ def scene(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
     return Image.fromarray(np.clip(layers + 127, 0, 255).astype(np.uint8))
 
 
-def fingerprint_of(picture: Any, scheme: str = "image") -> int | None:
+def fingerprint_of(image: Any, scheme: str = "image") -> int | None:
     """Its fingerprint, None if it shows nothing."""
-    return nd.scheme(scheme).fingerprint(picture)
+    return nd.scheme(scheme).fingerprint(image)
 
 
-def print_of(picture: Any, scheme: str = "image") -> int:
+def print_of(image: Any, scheme: str = "image") -> int:
     """Its fingerprint."""
-    found = fingerprint_of(picture, scheme)
+    found = fingerprint_of(image, scheme)
     assert found is not None
     return found
 
@@ -57,20 +58,20 @@ def thumb_of(image: Image.Image) -> np.ndarray:
 
 
 def verdict(one: Image.Image, other: Image.Image) -> str | None:
-    """What is found of two pictures; None if they were not even proposed."""
+    """What is found of two images; None if they were not even proposed."""
     thumbs = np.array([thumb_of(one), thumb_of(other)])
-    ways = pictures.merged(
-        pictures.propose(pictures.stored(thumbs), pictures.asked(thumbs), pictures.RADIUS),
-        pictures.propose_by_corners(thumbs),
+    ways = proposals.merged(
+        proposals.propose(stored(thumbs), asked(thumbs), proposals.RADIUS),
+        proposals.propose_by_corners(thumbs),
     )
     if not len(ways.left):
         return None
-    seen = pictures.verify(thumbs, ways, np.array([0]), np.array([len(ways.left)]), pictures.RULES["default"])
-    return pictures.REASONS[seen.reason[0]]
+    seen = comparisons.verify(thumbs, ways, np.array([0]), np.array([len(ways.left)]), rules.RULES["default"])
+    return rules.REASONS[seen.reason[0]]
 
 
 def collage(left: Image.Image, right: Image.Image) -> Image.Image:
-    """Two pictures side by side."""
+    """Two images side by side."""
     both = Image.new("RGB", (left.width + right.width, left.height))
     both.paste(left, (0, 0))
     both.paste(right, (left.width, 0))
@@ -83,14 +84,14 @@ def on_a_page(image: Image.Image) -> Image.Image:
     pen = ImageDraw.Draw(page)
     for y in range(4, 350, 14):
         pen.text(
-            (6, y), "the text of a page goes on from line to line and around the picture " * 2, fill="black"
+            (6, y), "the text of a page goes on from line to line and around the image " * 2, fill="black"
         )
     page.paste(image, (70, 60))
     return page
 
 
 def smooth(seed: int, size: tuple[int, int] = (320, 240)) -> Image.Image:
-    """A dark or smooth picture, such as a night sky or fog: most of what is to be seen in it is its frame."""
+    """A dark or smooth image, such as a night sky or fog: most of what is to be seen in it is its frame."""
     draw = np.random.default_rng(seed)
     layers = np.zeros((size[1], size[0], 3))
     for cells, weight in ((2, 8), (4, 14), (9, 5), (31, 3)):
@@ -107,7 +108,7 @@ def in_frame(image: Image.Image, *layers: tuple[str, float]) -> Image.Image:
 
 
 def make_library(folder: Path) -> Path:
-    """Six pictures; a smaller one, a mirrored one and a copy of some of them; two that are flat, two files that are none."""
+    """Six images; a smaller one, a mirrored one and a copy of some of them; two that are flat, two files that are none."""
     (folder / "sub").mkdir(parents=True)
     for seed in range(6):
         saved(scene(seed), folder / f"{seed}.png")
@@ -117,7 +118,7 @@ def make_library(folder: Path) -> Path:
     saved(Image.new("RGB", (9, 9), "white"), folder / "flat.png")
     saved(Image.new("RGB", (7, 7), "white"), folder / "flat2.png")
     (folder / "broken.jpg").write_bytes(b"\xff\xd8\xff nothing")
-    (folder / "notes.txt").write_text("no picture")
+    (folder / "notes.txt").write_text("no image")
     return folder
 
 

@@ -404,8 +404,8 @@ def texts(rng: random.Random, folder: Path) -> list[str]:
 LIBRARIES = 8
 
 
-def pictures(rng: random.Random, folder: Path) -> list[str]:
-    """The same with pictures and a real run over them, copied from one of a few libraries."""
+def images(rng: random.Random, folder: Path) -> list[str]:
+    """The same with images and a real run over them, copied from one of a few libraries."""
     number = rng.randrange(LIBRARIES)
     library = folder / f"library{number}"
     if not library.exists():
@@ -413,7 +413,7 @@ def pictures(rng: random.Random, folder: Path) -> list[str]:
         (library / "in").mkdir(parents=True)
         os.chdir(library)
         draw = random.Random(number)
-        shown = [picture(draw) for _ in range(2)]
+        shown = [image(draw) for _ in range(2)]
         for at in range(draw.randint(4, 7)):
             one = shown[at % 2]
             if at >= 4:
@@ -425,18 +425,18 @@ def pictures(rng: random.Random, folder: Path) -> list[str]:
     return sorted(f"in/{name}" for name in os.listdir("in"))
 
 
-def picture(rng: random.Random) -> Image.Image:
+def image(rng: random.Random) -> Image.Image:
     cells = bytes(rng.randrange(256) for _ in range(12 * 9))
     return Image.frombytes("L", (12, 9), cells).resize((120, 90), Image.Resampling.BICUBIC).convert("RGB")
 
 
-def test_explain_finds_a_picture_that_is_protected(
+def test_explain_finds_a_image_that_is_protected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, number in (("in/a.png", 1), ("in/b.png", 2), ("ref/a.png", 1)):
         Path(name).parent.mkdir(exist_ok=True)
-        picture(random.Random(number)).save(name)
+        image(random.Random(number)).save(name)
     assert cli(["dedupe", "in", "--protect", "ref", "-o", "out", "--quiet", "--no-guards"]) == 0
     capsys.readouterr()
     assert cli(["explain", "in/a.png", "ref/a.png", "--run", "out"]) == 0
@@ -555,7 +555,7 @@ def trials(count: int, prepare: Callable[[random.Random, Path], list[str]] = tex
     return gone
 
 
-@pytest.mark.parametrize("prepare", [texts, pictures])
+@pytest.mark.parametrize("prepare", [texts, images])
 def test_nothing_unproved_is_lost_when_files_change_underneath(
     prepare: Callable[[random.Random, Path], list[str]],
 ) -> None:
@@ -564,6 +564,6 @@ def test_nothing_unproved_is_lost_when_files_change_underneath(
 
 if __name__ == "__main__":
     asked = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    for prepare in (texts, pictures):
+    for prepare in (texts, images):
         found = trials(asked, prepare)
         print(f"{asked:,} trials with {prepare.__name__}: {found:,} files removed, nothing lost")

@@ -22,7 +22,7 @@ HERE = Path(__file__).parent / "badinput"
 ENTRIES = json.loads((HERE / "manifest.json").read_text())["entries"]
 BY_FILE = {entry["file"]: entry for entry in ENTRIES}
 RECORDS = [entry for entry in ENTRIES if entry["kind"] != "image"]
-PICTURES = [entry for entry in ENTRIES if entry["kind"] == "image"]
+IMAGES = [entry for entry in ENTRIES if entry["kind"] == "image"]
 
 
 class Outcome:
@@ -80,8 +80,8 @@ def test_every_stored_file_reads_the_same_a_second_time(entry: dict[str, Any]) -
     )
 
 
-@pytest.mark.parametrize("entry", PICTURES, ids=name_of)
-def test_a_picture_is_no_text(entry: dict[str, Any]) -> None:
+@pytest.mark.parametrize("entry", IMAGES, ids=name_of)
+def test_an_image_is_no_text(entry: dict[str, Any]) -> None:
     outcome = Outcome(HERE / entry["file"])
     assert outcome.ids == []
     assert outcome.treatments <= {"reject_file", "limit", "skip"}

@@ -637,17 +637,17 @@ def test_a_document_has_one_fingerprint_whatever_its_order() -> None:
         scheduler.handle_doc([[]], common)
 
 
-def test_the_pictures_of_a_folder_come_with_their_paths(
+def test_the_images_of_a_folder_come_with_their_paths(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from PIL import Image
 
     for name, colour in (("b.png", (9, 8, 7)), ("a.png", (1, 2, 3))):
         Image.new("RGB", (4, 4), colour).save(tmp_path / name)
-    (tmp_path / "c.txt").write_text("no picture")
-    paths, pictures = qyoki.timer(qyoki.read_img_from_dir)(str(tmp_path))
+    (tmp_path / "c.txt").write_text("no image")
+    paths, images = qyoki.timer(qyoki.read_img_from_dir)(str(tmp_path))
     assert paths == [str(tmp_path / "a.png"), str(tmp_path / "b.png")]
-    assert [picture[0, 0].tolist() for picture in pictures] == [[3, 2, 1], [7, 8, 9]]
+    assert [image[0, 0].tolist() for image in images] == [[3, 2, 1], [7, 8, 9]]
     assert "The read_img_from_dir function run time is" in capsys.readouterr().out
 
 
@@ -683,8 +683,8 @@ def test_chinese_is_cut_by_a_package_or_by_what_is_passed(
     assert qyoki.CorpusReader().read_corpus_from_path(tmp_path / "text.txt") == [["你好", "世界"]]
 
 
-def test_a_picture_must_be_one() -> None:
-    with pytest.raises(ValueError, match="a picture must be 8-bit"):
+def test_an_image_must_be_one() -> None:
+    with pytest.raises(ValueError, match="an image must be 8-bit"):
         qyoki.hsv_extractor(np.zeros((2, 2, 2), dtype=np.uint8))
     alpha = np.dstack([np.full((4, 4, 3), 9, dtype=np.uint8), np.zeros((4, 4), dtype=np.uint8)])
     assert qyoki.hsv_extractor(alpha).tolist() == qyoki.hsv_extractor(alpha[..., :3]).tolist()

@@ -1,4 +1,4 @@
-"""Common histograms of pictures, as qyoki makes them."""
+"""Common histograms of images, as qyoki makes them."""
 
 from __future__ import annotations
 

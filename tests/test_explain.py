@@ -27,7 +27,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return lay_out(tmp_path)
 
 
-def test_two_picture_files_are_explained(
+def test_two_image_files_are_explained(
     library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed = ImageOps.mirror(scene(1))
@@ -37,7 +37,7 @@ def test_two_picture_files_are_explained(
     lines = capsys.readouterr().out.splitlines()
     told = dict(line.split("  ", 1) for line in lines if "  " in line)
     assert told["left"].split()[0] == nd.format(print_of(scene(1)), 256)
-    assert told["verdict"].strip() == "accepted: same picture: mirror"
+    assert told["verdict"].strip() == "accepted: same image: mirror"
     assert told["distance"].split()[0] == str(nd.distance(print_of(scene(1)), print_of(changed)))
     assert 0.8 < float(told["similarity"]) < 1
     blocks = [line[3:-1] for line in lines if line.startswith("  |")]
@@ -45,12 +45,12 @@ def test_two_picture_files_are_explained(
     assert sum(row.count("#") for row in blocks) <= 6
 
 
-def test_a_damaged_picture_is_not_explained(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_image_is_not_explained(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", str(library / "1.png"), str(library / "broken.jpg")]) == 4
-    assert "the right one is no picture of a known format" in capsys.readouterr().err
+    assert "the right one is not an image of a known format" in capsys.readouterr().err
 
 
-def test_two_ids_of_a_picture_run_are_explained(
+def test_two_ids_of_a_image_run_are_explained(
     library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dedupe(library, tmp_path / "out", "--keep", "resolution")
@@ -58,7 +58,7 @@ def test_two_ids_of_a_picture_run_are_explained(
     capsys.readouterr()
     assert run(["explain", *ids, "--run", str(tmp_path / "out"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["evidence"]["reason"] == told["reason"] == "same picture: mirror"
+    assert told["evidence"]["reason"] == told["reason"] == "same image: mirror"
     assert told["similarity"] == pytest.approx(told["evidence"]["similarity"], abs=0.02)
     assert told["sizes"] == [[320, 240], [320, 240]]
     assert sum("stays" in note for note in told["notes"]) == 1

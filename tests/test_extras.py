@@ -31,7 +31,7 @@ NEEDS = {
         "open('a.txt', 'w', encoding='utf-8').write('\\u4f60\\u597d'); from neardup.compat.qyoki import CorpusReader;"
         "CorpusReader().read_corpus_from_path('a.txt')",
     ),
-    "heic": ("pillow_heif", f"from neardup.thumbs import decode; decode({HEIC})"),
+    "heic": ("pillow_heif", f"from neardup.images.thumbs import decode; decode({HEIC})"),
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import neardup as nd
-from neardup import search, thumbs
+from neardup import search
+from neardup.images import thumbs
 from neardup.sources import Limits
 
 

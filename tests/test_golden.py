@@ -397,7 +397,7 @@ def fails_like(case: Case, run: Callable[[], object]) -> bool:
     return True
 
 
-def picture(rule: dict[str, Any]) -> np.ndarray[Any, Any]:
+def image(rule: dict[str, Any]) -> np.ndarray[Any, Any]:
     shape = (rule["height"], rule["width"], rule["channels"])
     y, x, c = np.indices(shape)
     # The rule is arithmetic on x, y, c and comes with the file.
@@ -468,7 +468,7 @@ def _(case: Case) -> None:
 
 @group("qyoki", "hsv_extractor")
 def _(case: Case) -> None:
-    histogram = qyoki.hsv_extractor(picture(case["input"]))
+    histogram = qyoki.hsv_extractor(image(case["input"]))
     expected = case["expected"]
     assert (len(histogram), str(histogram.dtype)) == (expected["length"], expected["dtype"])
     assert {str(at): int(histogram[at]) for at in np.flatnonzero(histogram)} == expected["nonzero"]
@@ -477,11 +477,11 @@ def _(case: Case) -> None:
 @group("qyoki", "handle_img")
 def _(case: Case) -> None:
     options = dict(case["parameters"])
-    common: list[Any] = [qyoki.hsv_extractor(picture(rule)) for rule in options.pop("common_images")]
+    common: list[Any] = [qyoki.hsv_extractor(image(rule)) for rule in options.pop("common_images")]
     scheduler = qyoki.Scheduler(qyoki.TFIDF(options.pop("top_n")), **options)
 
     def run() -> str:
-        return scheduler.handle_img(picture(case["input"]), common)
+        return scheduler.handle_img(image(case["input"]), common)
 
     if not fails_like(case, run) and not case["expected"].get("tie_at_cut"):
         assert run() == case["expected"]["result"]

@@ -220,8 +220,8 @@ def test_a_field_that_some_documents_or_protected_ones_lack_is_used(data: Path) 
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        (["--keep", "resolution"], "keep rule 'resolution' is for pictures"),
-        (["--keep", "longest,size"], "keep rule 'size' is for pictures"),
+        (["--keep", "resolution"], "keep rule 'resolution' is for images"),
+        (["--keep", "longest,size"], "keep rule 'size' is for images"),
         (["--radius", 257], "radius must be from 0 to 256, not 257"),
         (["--bits", 64, "--radius", 65], "radius must be from 0 to 64, not 65"),
         (["--threads", 100_000], "threads must be from 1 to 1024, not 100000"),

@@ -22,14 +22,15 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native", "wording", "cjk"},
-    {"types", "checks", "registry", "arrays", "files", "observers", "diffs", "blocks", "edits", "thumbs"}
+    {"types", "checks", "registry", "arrays", "files", "observers", "diffs", "blocks", "edits"}
     | {"ahead", "dates", "memory", "numbering", "sizes"},
-    {"fingerprints", "radius", "places", "seals", "colours"},
-    {"distances", "features", "hashes", "sources"},
-    {"schemes", "pairs"},
+    {"fingerprints", "radius", "places", "seals"},
+    {"distances", "features", "hashes", "pairs"},
+    {"images"},
+    {"schemes", "sources"},
     {"survey", "planner", "index"},
-    {"verifiers", "pictures"},
-    {"clusters", "guards", "overlays"},
+    {"verifiers"},
+    {"clusters", "guards"},
     {"keep", "explain"},
     {"settings"},
     {"representatives", "requests", "fields"},
@@ -40,7 +41,7 @@ LAYERS = [
     {"conclusions"},
     {"report", "sinks"},
     {"checkpoints", "runs"},
-    {"parts", "picture_flow", "text_flow", "proofs", "undologs"},
+    {"parts", "image_flow", "text_flow", "proofs", "undologs"},
     {"passes", "actions", "search"},
     {"pipeline"},
     {"jobs", "calibration"},
@@ -51,7 +52,6 @@ PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 # The core is called from here only: elsewhere the Python functions are the way to it.
 CALLS_NATIVE = {
     "hashes",
-    "features",
     "schemes",
     "survey",
     "planner",
@@ -59,7 +59,7 @@ CALLS_NATIVE = {
     "index",
 }
 CALLS_NATIVE |= {"sources", "verifiers", "clusters", "keep", "memory", "representatives", "conclusions"}
-CALLS_NATIVE |= {"pictures", "parts", "passes", "pipeline", "observers", "stars"}
+CALLS_NATIVE |= {"images", "parts", "passes", "pipeline", "observers", "stars"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

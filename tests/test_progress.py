@@ -114,7 +114,7 @@ def test_writing_is_a_stage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert f"write: {len(collection()):,} documents in " in capsys.readouterr().err
 
 
-def test_pictures_tell_of_their_pairs(tmp_path: Path) -> None:
+def test_images_tell_of_their_pairs(tmp_path: Path) -> None:
     from PIL import Image
 
     rng = np.random.default_rng(1)

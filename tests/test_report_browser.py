@@ -279,16 +279,16 @@ def photo(seed: int) -> Image.Image:
 
 
 def stuck(image: Image.Image) -> Image.Image:
-    """The picture mirrored, with something white at its lower right, which was the lower left."""
+    """The image mirrored, with something white at its lower right, which was the lower left."""
     changed = ImageOps.mirror(image)
     ImageDraw.Draw(changed).rectangle((250, 180, 309, 229), fill="white")
     return changed
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of a run over two pictures, one of them mirrored with a sticker on it."""
-    folder = tmp_path_factory.mktemp("pictures")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of a run over two images, one of them mirrored with a sticker on it."""
+    folder = tmp_path_factory.mktemp("images")
     (folder / "in").mkdir()
     photo(1).save(folder / "in/a.png")
     stuck(photo(1)).save(folder / "in/b.png")
@@ -322,8 +322,8 @@ def colour(image: Image.Image, place: tuple[int, int]) -> tuple[int, ...]:
     return found
 
 
-def test_a_slider_uncovers_the_keeper_below_the_picture_that_goes(browser: Browser, pictures: Path) -> None:
-    browser.open(pictures.as_uri(), height=1000)
+def test_a_slider_uncovers_the_keeper_below_the_image_that_goes(browser: Browser, images: Path) -> None:
+    browser.open(images.as_uri(), height=1000)
     assert browser.complaints() == []
     browser.ask("document.querySelector('.overlay').scrollIntoView({block: 'center'})")
     width = browser.ask("document.querySelector('.overlay').clientWidth")
@@ -336,16 +336,16 @@ def test_a_slider_uncovers_the_keeper_below_the_picture_that_goes(browser: Brows
         assert np.abs(np.subtract(colour(shown, clear), colour(photo(1), clear))).max() < 12
 
 
-def test_the_slider_moves_by_keyboard(browser: Browser, pictures: Path) -> None:
-    browser.open(pictures.as_uri())
+def test_the_slider_moves_by_keyboard(browser: Browser, images: Path) -> None:
+    browser.open(images.as_uri())
     browser.ask("document.querySelector('.overlay').focus()")
     browser.press("ArrowRight")
     moved = "new Promise(done => { const one = document.querySelector('.overlay'); one.scrollLeft ? done(true) : one.onscroll = () => done(true) })"
     assert browser.ask(moved)
 
 
-def test_what_differs_is_red(browser: Browser, pictures: Path) -> None:
-    browser.open(pictures.as_uri(), height=1000)
+def test_what_differs_is_red(browser: Browser, images: Path) -> None:
+    browser.open(images.as_uri(), height=1000)
     browser.ask("document.querySelector('.difference').scrollIntoView({block: 'center'})")
     shown = np.asarray(seen(browser, "difference")).astype(int)
     red = shown[..., 0] - shown[..., 1] > 60
@@ -356,6 +356,6 @@ def test_what_differs_is_red(browser: Browser, pictures: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 400])
-def test_no_picture_is_wider_than_the_window(browser: Browser, pictures: Path, width: int) -> None:
-    browser.open(pictures.as_uri(), width=width)
+def test_no_image_is_wider_than_the_window(browser: Browser, images: Path, width: int) -> None:
+    browser.open(images.as_uri(), width=width)
     assert browser.ask("document.documentElement.scrollWidth") <= width

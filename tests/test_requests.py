@@ -60,7 +60,7 @@ def test_what_is_no_file_is_like_no_other() -> None:
 
 
 def test_a_document_is_called_by_its_content(request_: Request) -> None:
-    assert (request_.pictures, request_.noun) == (False, "document")
-    pictures = replace(request_, scheme=nd.scheme("image"))
-    assert (pictures.pictures, pictures.noun) == (True, "picture")
+    assert (request_.images, request_.noun) == (False, "document")
+    images = replace(request_, scheme=nd.scheme("image"))
+    assert (images.images, images.noun) == (True, "image")
     assert request_.sources == [request_.source]

@@ -21,11 +21,11 @@ PANGRAM = "The quick brown fox jumps over the lazy dog"
 HTM_BITS = [135, 171, 203, 251, 279, 428, 478, 518, 535, 539, 553, 554, 570, 633, 634, 660, 676, 684, 775, 828, 846, 907, 1065, 1099, 1116, 1159, 1198, 1235, 1239, 1564, 1708, 1715, 1722, 1797, 1859, 1868, 1872, 1897, 1947, 1971, 2016]  # fmt: skip
 
 _AT = np.mgrid[:128, :128]
-PICTURE = Image.fromarray(
+IMAGE = Image.fromarray(
     ((_AT[1] ** 2 // 90 + _AT[0] * 2 + (_AT[1] // 16 + _AT[0] // 9) % 3 * 40) % 256).astype(np.uint8)
 )
 
-# What each row of the table gives for the pangram (a vector scheme: for 1, 2, 3; pictures: for PICTURE).
+# What each row of the table gives for the pangram (a vector scheme: for 1, 2, 3; images: for IMAGE).
 # These never change: another value is another scheme with another name.
 VECTORS = {
     "text": "e61d0186b339d9f25f8cbdbf23a8b54a",
@@ -53,11 +53,11 @@ VECTORS = {
 
 @pytest.mark.parametrize("name", sorted(SCHEMES))
 def test_a_scheme_gives_its_published_vector(name: str) -> None:
-    picture = name.endswith("hash") and name != "simhash"
-    scheme = nd.scheme(name if name in VECTORS or picture else f"{name}:3")
+    image = name.endswith("hash") and name != "simhash"
+    scheme = nd.scheme(name if name in VECTORS or image else f"{name}:3")
     expected = VECTORS[scheme.name]
     if scheme.features == "picture":
-        assert scheme.fingerprints([PICTURE]).hex() == [expected]
+        assert scheme.fingerprints([IMAGE]).hex() == [expected]
     elif scheme.features == "vector":
         assert scheme.fingerprints([[1.0, 2.0, 3.0]]).hex() == [expected]
     else:

@@ -1,4 +1,4 @@
-"""neardup search: what is near to one picture or text, in folders and in an index."""
+"""neardup search: what is near to one image or text, in folders and in an index."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from PIL import ImageOps
 
 import neardup as nd
-from neardup import pictures
 from neardup.adapters.cli import run
-from neardup.search import search_pictures
+from neardup.images import proposals
+from neardup.search import search_images
 
 from .corpus import words
 from .scenes import collage, data_of, on_a_page, saved, scene
@@ -21,21 +21,21 @@ from .scenes import collage, data_of, on_a_page, saved, scene
 def test_search_finds_a_part_and_names_the_change(
     library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
-    assert run(["search", str(picture), "--in", str(library)]) == 0
+    image = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    assert run(["search", str(image), "--in", str(library)]) == 0
     line = capsys.readouterr().out.splitlines()[0].split("\t")
-    assert line[2] == "same picture: mirror"
+    assert line[2] == "same image: mirror"
     assert line[3].endswith("4.png")
     corner = data_of(scene(5).crop((0, 0, 170, 130)))
-    assert [os.path.basename(one.id) for one in search_pictures(corner, str(library))] == ["5.png"]
+    assert [os.path.basename(one.id) for one in search_images(corner, str(library))] == ["5.png"]
 
 
-def test_search_finds_a_picture_on_a_page_and_the_page_of_a_picture(library: Path, tmp_path: Path) -> None:
+def test_search_finds_a_image_on_a_page_and_the_page_of_a_image(library: Path, tmp_path: Path) -> None:
     page = data_of(on_a_page(scene(3)))
-    assert [os.path.basename(one.id) for one in search_pictures(page, str(library))] == ["3.png"]
+    assert [os.path.basename(one.id) for one in search_images(page, str(library))] == ["3.png"]
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages/page.png").write_bytes(page)
-    assert len(search_pictures(data_of(scene(3)), str(tmp_path / "pages"))) == 1
+    assert len(search_images(data_of(scene(3)), str(tmp_path / "pages"))) == 1
 
 
 def test_what_an_index_names_is_said_to_be_unverified_where_it_cannot_be_read(
@@ -43,15 +43,15 @@ def test_what_an_index_names_is_said_to_be_unverified_where_it_cannot_be_read(
 ) -> None:
     index = str(tmp_path / "pics.index")
     run(["index", "build", index, str(library), "--scheme", "image"])
-    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    image = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
     (library / "4.png").unlink()
     capsys.readouterr()
-    assert run(["search", str(picture), "--in", index]) == 0
+    assert run(["search", str(image), "--in", index]) == 0
     line = capsys.readouterr().out.splitlines()[0].split("\t")
-    assert line[2:] == ["not verified: same picture: mirror", str(library / "4.png")]
+    assert line[2:] == ["not verified: same image: mirror", str(library / "4.png")]
 
 
-def test_a_picture_added_again_replaces_what_the_index_held(
+def test_an_image_added_again_replaces_what_the_index_held(
     library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = str(tmp_path / "pics.index")
@@ -65,14 +65,14 @@ def test_a_picture_added_again_replaces_what_the_index_held(
     assert capsys.readouterr().out.strip().endswith("small.jpg")
 
 
-def test_an_index_holds_pictures_and_texts_alike(library: Path) -> None:
+def test_an_index_holds_images_and_texts_alike(library: Path) -> None:
     paths = [library / f"{seed}.png" for seed in range(6)]
     scheme = nd.scheme("image")
     index = nd.Index(bits=256, radius=20)
     index.add([path.name for path in paths], scheme.fingerprints(paths))
     assert [id for _, id, _ in index.search(scheme.fingerprints([scene(0).resize((200, 150))]))] == ["0.png"]
     with pytest.raises(nd.NeardupError, match="scheme"):
-        index.search(nd.scheme("text", bits=256).fingerprints(["no picture"]))
+        index.search(nd.scheme("text", bits=256).fingerprints(["no image"]))
 
 
 def test_an_index_of_the_other_kind_is_an_error_with_a_way_out(
@@ -84,7 +84,7 @@ def test_an_index_of_the_other_kind_is_an_error_with_a_way_out(
     assert run(["search", "some text", "--in", index]) == 2
     assert "--scheme" in capsys.readouterr().err
     assert run(["search", "some text", "--in", index, "--scheme", "image"]) == 2
-    assert "search it with a picture" in capsys.readouterr().err
+    assert "search it with an image" in capsys.readouterr().err
 
 
 def test_the_searched_file_itself_is_an_identical_file(
@@ -136,23 +136,23 @@ def test_search_finds_no_sibling_that_a_run_would_keep(
     assert names[1] == {**names[0], **siblings}
 
 
-def test_an_index_of_pictures_is_searched(
+def test_an_index_of_images_is_searched(
     library: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = str(tmp_path / "pics.index")
     assert run(["index", "build", index, str(library), "--scheme", "image"]) == 3  # broken.jpg
-    picture = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
+    image = saved(ImageOps.mirror(scene(4)), tmp_path / "asked.jpg")
     capsys.readouterr()
-    assert run(["search", str(picture), "--in", index, "--json"]) == 0
+    assert run(["search", str(image), "--in", index, "--json"]) == 0
     (match,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (match["id"], match["reason"]) == (str(library / "4.png"), "same picture: mirror")
+    assert (match["id"], match["reason"]) == (str(library / "4.png"), "same image: mirror")
     assert match["verified"]
     assert match["similarity"] > 0.9
-    around = collage(scene(5), scene(98))  # a picture of the index is half of the one in question
+    around = collage(scene(5), scene(98))  # an image of the index is half of the one in question
     assert run(["search", str(saved(around, tmp_path / "around.png")), "--in", index]) == 0
     distance, _, rule, id = capsys.readouterr().out.split("\t")
-    assert int(distance) <= pictures.RADIUS
-    assert (rule, id.strip()) == ("same picture: crop", str(library / "5.png"))
+    assert int(distance) <= proposals.RADIUS
+    assert (rule, id.strip()) == ("same image: crop", str(library / "5.png"))
 
 
 def test_an_index_of_texts_is_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

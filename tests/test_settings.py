@@ -47,13 +47,13 @@ def test_a_radius_fits_the_scheme_that_will_be_taken() -> None:
 
 
 @pytest.mark.parametrize("keep", ["resolution", "longest,size"])
-def test_a_keep_rule_for_pictures_is_refused_for_texts(keep: str) -> None:
+def test_a_keep_rule_for_images_is_refused_for_texts(keep: str) -> None:
     check_choices(Settings(keep=keep), nd.scheme("image"), None)
-    with pytest.raises(InvalidValue, match="is for pictures"):
+    with pytest.raises(InvalidValue, match="is for images"):
         check_choices(Settings(keep=keep), None, None)
 
 
-def test_pictures_are_verified_as_pictures() -> None:
+def test_images_are_verified_as_images() -> None:
     with pytest.raises(InvalidValue, match="jaccard"):
         check_choices(Settings(verify="jaccard:0.5"), nd.scheme("image"), None)
     with pytest.raises(InvalidType):

@@ -175,7 +175,7 @@ def test_a_folder_is_walked_in_order_with_every_format_in_it(tmp_path: Path) -> 
     (tmp_path / "e.txt").write_text("three", encoding="utf-16")
     source = open_source(tmp_path)
     assert [text for _, text in rows(source)] == ["one", "two", *(text for _, text in ROWS), "three"]
-    assert [(os.path.basename(one.file), one.reason) for one in source.skipped] == [("d.png", "is a picture")]
+    assert [(os.path.basename(one.file), one.reason) for one in source.skipped] == [("d.png", "is an image")]
 
 
 def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def option_of(stopped: Finished) -> list[str]:
     return shlex.split(found[1])
 
 
-def pictures(folder: Path) -> Path:
+def images(folder: Path) -> Path:
     folder.mkdir()
     rng = np.random.default_rng(1)
     for number in range(2):
@@ -47,13 +47,13 @@ def pictures(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["texts", "pictures", "texts that were protected", "a fitted scheme"])
+@pytest.mark.parametrize("kind", ["texts", "images", "texts that were protected", "a fitted scheme"])
 def test_another_limit_ends_a_stopped_run_without_looking_again(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    data = pictures(tmp_path / "in") if kind == "pictures" else write_jsonl(tmp_path / "a.jsonl", copies())
+    data = images(tmp_path / "in") if kind == "images" else write_jsonl(tmp_path / "a.jsonl", copies())
     more: list[Any] = []
     if kind == "texts that were protected":
         more = ["--protect", write_jsonl(tmp_path / "ref.jsonl", [{"id": "r", "text": " ".join(words(2))}])]

@@ -28,7 +28,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def picture(path: Path, seed: int, size: int = 160) -> Path:
+def image(path: Path, seed: int, size: int = 160) -> Path:
     path.parent.mkdir(exist_ok=True)
     noise = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
     Image.fromarray(noise).resize((size, size * 3 // 4)).save(path)
@@ -62,7 +62,7 @@ def make_input(kind: str) -> tuple[list[str], list[str], str]:
         Path("b.jsonl").write_bytes(b"")
         return ["b.jsonl"], ["a.jsonl"], "no document came from 'b.jsonl'; there is no result"
     Path("pics").mkdir()
-    picture(Path("pics/a.png"), 1)
+    image(Path("pics/a.png"), 1)
     Path("pics/b.txt").write_text("")
     Path("pics/b.txt").unlink()
     return ["pics", "--format", "jsonl"], ["a.jsonl"], "no document came from"
@@ -237,18 +237,18 @@ def test_stages_count_what_they_count() -> None:
     assert evidence["removed"] == 9
 
 
-def test_pictures_are_called_pictures() -> None:
+def test_images_are_called_images() -> None:
     for number in range(2):
-        picture(Path(f"pics/{number}.png"), number)
-        picture(Path(f"pics/{number}-small.png"), number, 120)
+        image(Path(f"pics/{number}.png"), number)
+        image(Path(f"pics/{number}-small.png"), number, 120)
     done = neardup("dedupe", "pics", "-o", "out", "--report", "out/report.html")
     assert done.code == 0, done.err
-    assert done.out.startswith("4 pictures: 2 stay, 2 are near-duplicates")
+    assert done.out.startswith("4 images: 2 stay, 2 are near-duplicates")
     for words_of_it in (
-        "read: 4 pictures in",
-        "join: 4 distinct pictures in",
+        "read: 4 images in",
+        "join: 4 distinct images in",
         "verify: 2 pairs in",
-        "write: 4 pictures",
+        "write: 4 images",
     ):
         assert words_of_it in done.err
     assert "documents" not in done.out + done.err
@@ -271,8 +271,8 @@ def test_the_last_lines_say_where_the_results_are_and_what_to_do_next() -> None:
 
 def test_the_last_lines_name_apply_where_documents_are_files() -> None:
     for number in range(3):
-        picture(Path(f"pics/{number}.png"), number)
-    picture(Path("pics/0-small.png"), 0, 120)
+        image(Path(f"pics/{number}.png"), number)
+    image(Path("pics/0-small.png"), 0, 120)
     done = neardup("dedupe", "pics", "-o", "out")
     (command,) = re.findall(r"(neardup apply out --trash DIR)", done.err)
     listed = neardup(*command.split()[1:])
@@ -282,8 +282,8 @@ def test_the_last_lines_name_apply_where_documents_are_files() -> None:
 # --- search -------------------------------------------------------------------------------------------------
 
 
-def test_a_picture_that_is_not_there_is_not_searched_as_a_text() -> None:
-    picture(Path("pics/a.png"), 1)
+def test_an_image_that_is_not_there_is_not_searched_as_a_text() -> None:
+    image(Path("pics/a.png"), 1)
     for name in ("nosuch.jpg", "nosuch", "pics/no such.png", "no/such.txt"):
         done = neardup("search", name, "--in", "pics")
         assert (done.code, done.out) == (2, "")
@@ -294,8 +294,8 @@ def test_a_picture_that_is_not_there_is_not_searched_as_a_text() -> None:
 
 
 def test_a_search_that_finds_nothing_says_so() -> None:
-    picture(Path("pics/a.png"), 1)
-    picture(Path("b.png"), 2)
+    image(Path("pics/a.png"), 1)
+    image(Path("b.png"), 2)
     write_jsonl(Path("m.jsonl"), collection(10))
     for question, data in (("b.png", "pics"), ("a text that nothing is near to", "m.jsonl")):
         for more in ([], ["--json"]):
@@ -312,9 +312,9 @@ def test_a_file_of_many_documents_is_no_question() -> None:
     assert "neardup dedupe m.jsonl --protect" in done.err
 
 
-def test_a_picture_that_is_searched_for_is_found_as_the_identical_file() -> None:
-    picture(Path("pics/a.png"), 1)
-    picture(Path("pics/b.png"), 1, 120)
+def test_an_image_that_is_searched_for_is_found_as_the_identical_file() -> None:
+    image(Path("pics/a.png"), 1)
+    image(Path("pics/b.png"), 1, 120)
     done = neardup("search", "pics/a.png", "--in", "pics")
     first, second = (line.split("\t") for line in done.out.splitlines())
     assert first == ["0", "1.0000", "identical file", "pics/a.png"]

@@ -27,7 +27,7 @@ from neardup.undologs import parse_log
 
 from .corpus import edited, words
 from .rundirs import input_row, make_run, output_row
-from .test_actions import picture
+from .test_actions import image
 
 TEXTS = {
     "a": " ".join(words(1, 200)),
@@ -181,13 +181,13 @@ def test_a_similarity_that_is_not_the_one_of_the_evidence_is_refused(home: Path)
     assert reason.endswith("not 0.7000 as the evidence says")
 
 
-def test_pictures_are_laid_upon_each_other_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_images_are_laid_upon_each_other_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
-    first = picture(random.Random(1))
+    first = image(random.Random(1))
     first.save("in/a.png")
     first.resize((90, 70)).save("in/b.png")
-    picture(random.Random(2)).save("in/c.png")
+    image(random.Random(2)).save("in/c.png")
     keepers = {"in/a.png": None, "in/b.png": "in/a.png", "in/c.png": "in/a.png"}
     make_run(tmp_path / "forged", list(keepers), keepers, format="image", similarity=0.79)
     found = reasons(run="forged")

@@ -77,18 +77,18 @@ def warc(rows: list[dict[str, Any]]) -> bytes:
     return b"".join(records)
 
 
-def pictures(folder: Path) -> None:
+def images(folder: Path) -> None:
     from PIL import Image, ImageDraw
 
     folder.mkdir()
     for number in range(3):
-        picture = Image.new("RGB", (160, 120), (200, 190 - 40 * number, 90))
-        draw = ImageDraw.Draw(picture)
+        image = Image.new("RGB", (160, 120), (200, 190 - 40 * number, 90))
+        draw = ImageDraw.Draw(image)
         for at in range(24):
             left, top = at * (37 + 11 * number) % 140, at * (53 - 7 * number) % 100
             draw.rectangle((left, top, left + 18, top + 14), fill=(at * 9, 255 - at * 10, at * 5 % 255))
-        picture.save(folder / f"{number}.png")
-        picture.resize((320, 240), Image.Resampling.BICUBIC).save(folder / f"{number}-large.png")
+        image.save(folder / f"{number}.png")
+        image.resize((320, 240), Image.Resampling.BICUBIC).save(folder / f"{number}-large.png")
 
 
 def jobs() -> Iterator[tuple[str, Any]]:
@@ -101,7 +101,7 @@ def jobs() -> Iterator[tuple[str, Any]]:
 
     import neardup as nd
     from neardup.compat.qyoki import CorpusReader
-    from neardup.thumbs import formats
+    from neardup.images.thumbs import formats
 
     rows = documents()
     texts = [row["text"] for row in rows]
@@ -117,11 +117,11 @@ def jobs() -> Iterator[tuple[str, Any]]:
     Path("pages").mkdir()
     for row in rows:
         Path("pages", f"{row['id']}.html").write_bytes(page(row["text"]))
-    pictures(Path("pictures"))
+    images(Path("images"))
     for name in ("a.jsonl", "a.csv", "a.parquet", "a.arrow", "a.warc"):
         yield name, decisions(name, name)
     yield "html", decisions("html", "pages", "--html")
-    yield "pictures", decisions("pictures", "pictures")
+    yield "images", decisions("images", "images")
     yield "fingerprint", neardup("fingerprint", "a.jsonl", "--scheme", "text")
     address = Path("a.jsonl").resolve().as_uri()
     yield "remote", decisions("remote", address)

@@ -1,4 +1,4 @@
-"""SimHash of documents and pictures after Qyokizzzz/simhash: documents by their words, pictures by colours.
+"""SimHash of documents and images after Qyokizzzz/simhash: documents by their words, images by colours.
 
 The bits are the original's, except in
 `Scheduler.handle_doc`: the original hashes a word's place in a set, so that
@@ -32,7 +32,7 @@ from neardup.features.tfidf import top_tfidf
 from neardup.features.trie import Trie
 from neardup.files import check_path
 from neardup.hashes import HASHES
-from neardup.thumbs import BadPicture, decode, formats
+from neardup.images.thumbs import BadImage, decode, formats
 
 __all__ = [
     "TFIDF",
@@ -236,7 +236,7 @@ class CorpusReader:
 
 
 def read_img(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
-    """The pixels of a picture file as blue, green, red."""
+    """The pixels of an image file as blue, green, red."""
     from PIL import Image
 
     decode(Path(path).read_bytes())  # says what is wrong with it, and keeps to the pixel limit
@@ -246,12 +246,12 @@ def read_img(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
 
 def read_img_from_dir(dirname: str | os.PathLike[str]) -> tuple[list[str], list[npt.NDArray[np.uint8]]]:
     """The paths and the images of a folder, in order of their names; what is not an image is left out."""
-    paths, pictures = [], []
+    paths, images = [], []
     for path in sorted(Path(check_path(dirname)).iterdir()):
-        with suppress(BadPicture, IsADirectoryError):
-            pictures.append(read_img(path))
+        with suppress(BadImage, IsADirectoryError):
+            images.append(read_img(path))
             paths.append(os.path.join(dirname, path.name))
-    return paths, pictures
+    return paths, images
 
 
 Arguments = ParamSpec("Arguments")
@@ -272,7 +272,7 @@ def timer(func: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
 
 
 class ComHistsGetter:
-    """Histograms of what many pictures have in common: a corner and the middle of some of them.
+    """Histograms of what many images have in common: a corner and the middle of some of them.
 
     The original draws without a seed; here the same *seed* gives the same histograms.
     """
@@ -281,7 +281,7 @@ class ComHistsGetter:
         self.extractor, self.seed = extractor, seed
 
     def get_common_hist(self, dirname: str | os.PathLike[str], p: float) -> list[npt.NDArray[Any]]:
-        """For each picture of a folder that is drawn, with probability *p*, one histogram."""
+        """For each image of a folder that is drawn, with probability *p*, one histogram."""
         if not 0 <= p <= 1:
             raise InvalidValue(f"p must be from 0 to 1, not {p}")
         draw = random.Random(self.seed)
@@ -300,7 +300,7 @@ class ComHistsGetter:
 
 
 class Scheduler:
-    """From documents and pictures to fingerprints, and among fingerprints to duplicates."""
+    """From documents and images to fingerprints, and among fingerprints to duplicates."""
 
     def __init__(
         self,
@@ -336,7 +336,7 @@ class Scheduler:
         return self.sh.generate(self.dic[at] for at in chosen)
 
     def handle_img(self, img: npt.NDArray[Any], common_hists: Sequence[Sequence[float]]) -> str:
-        """The fingerprint of a picture (pixels as blue, green, red) by its most telling colours."""
+        """The fingerprint of an image (pixels as blue, green, red) by its most telling colours."""
         if self.extractor is None:
             raise InvalidValue("handle image must passed extractor")
         hist = np.asarray(self.extractor(img)).tolist()
@@ -346,7 +346,7 @@ class Scheduler:
     def generate_for_img_list(
         self, img_list: Iterable[npt.NDArray[Any]], common_hists: Sequence[Sequence[float]]
     ) -> list[str]:
-        """The fingerprints of many pictures."""
+        """The fingerprints of many images."""
         return [self.handle_img(img, common_hists) for img in img_list]
 
     def save_simhash(self, signature: str, simhash: str) -> None:

@@ -106,6 +106,6 @@ FEATURES: Registry[Part] = Registry(
         "pbtk-chars": _shingles("pbtk-chars", "runs of N characters as pbtk cuts them", char_shingles),
         "pbtk-words": _shingles("pbtk-words", "runs of N words as pbtk cuts them", word_shingles),
         "vector": lambda: Part("vector", "the numbers of a vector, such as an embedding"),
-        "picture": lambda: Part("picture", "the grey levels of a picture made small"),
+        "picture": lambda: Part("picture", "the grey levels of an image made small"),
     },
 )

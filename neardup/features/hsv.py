@@ -1,6 +1,6 @@
-"""Colours of a picture: how many pixels fall into each of 16 x 4 x 4 ranges of hue, saturation and value.
+"""Colours of an image: how many pixels fall into each of 16 x 4 x 4 ranges of hue, saturation and value.
 
-Hue and saturation are the integers that OpenCV gives for 8-bit pictures: division by table, in 12 bits of
+Hue and saturation are the integers that OpenCV gives for 8-bit images: division by table, in 12 bits of
 fixed point. That is what stored histograms were made with, so it is kept to the last unit.
 """
 
@@ -43,12 +43,12 @@ def hsv(image: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
 
 
 def hsv_histogram(image: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """How many pixels have each of 256 colours; grey pictures and ones with an alpha channel do as well."""
+    """How many pixels have each of 256 colours; grey images and ones with an alpha channel do as well."""
     pixels = np.asarray(image)
     if pixels.ndim == 3 and pixels.shape[2] == 1:
         pixels = pixels[..., 0]
     if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] < 3):
-        raise InvalidValue(f"a picture must be 8-bit grey, BGR or BGRA, not {pixels.dtype} of {pixels.shape}")
+        raise InvalidValue(f"an image must be 8-bit grey, BGR or BGRA, not {pixels.dtype} of {pixels.shape}")
     if pixels.ndim == 2:
         pixels = np.stack([pixels] * 3, axis=-1)
     hue, saturation, value = np.moveaxis(hsv(pixels), -1, 0)

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from neardup import results
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput, Said, Setting, shown
 from neardup.files import file_digest
-from neardup.pictures import RULES as PICTURE_RULES
-from neardup.pictures import ImageRule, rule_of
+from neardup.images.rules import RULES as IMAGE_RULES
+from neardup.images.rules import ImageRule, rule_of
 from neardup.results import IMAGE_FIGURES, TEXT_FIGURES, evidence_schema
 from neardup.runs import manifests
 from neardup.runs.folders import ANNOTATIONS, EVIDENCE, SCHEME
@@ -90,11 +90,11 @@ class Run:
         return parse_measure(*self._rule())
 
     @property
-    def picture_rule(self) -> ImageRule:
-        """The same for pictures."""
+    def image_rule(self) -> ImageRule:
+        """The same for images."""
         name, similarity = self._rule()
-        if name not in PICTURE_RULES:
-            raise DamagedFile(f"run {self.path!r} has no rule for pictures, but {shown(name)}")
+        if name not in IMAGE_RULES:
+            raise DamagedFile(f"run {self.path!r} has no rule for images, but {shown(name)}")
         return rule_of(name, similarity, ignore_colour=self.settings.get("ignore_colour") is True)
 
     def _rule(self) -> tuple[str, float | None]:

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neardup.guards import Loss, Trip
-from neardup.overlays import Look, overlay
-from neardup.pictures import IDENTICAL as IDENTICAL_FILE
+from neardup.images.overlays import Look, overlay
+from neardup.images.rules import IDENTICAL as IDENTICAL_FILE
+from neardup.images.thumbs import BadImage, address, look
 from neardup.report import (
     CLUSTERS,
     EXAMPLES,
@@ -36,7 +37,6 @@ from neardup.report import (
 )
 from neardup.results import ANNOTATIONS, FIGURES_SAID, Result
 from neardup.sources import Source, id_path, path_id
-from neardup.thumbs import BadPicture, address, look
 from neardup.verifiers import IDENTICAL, SPELLED, UNVERIFIED
 from neardup.wording import counted
 
@@ -145,7 +145,7 @@ def _title(manifest: Mapping[str, Any]) -> str:
         return f"Near-duplicates in {counted(manifest['counts']['documents'], 'document')}"
     if len(names) == 1:
         return f"Near-duplicates in {os.path.basename(names[0]) or names[0]}"
-    what = counted(len(names), "picture" if manifest["settings"]["format"] == "image" else "file")
+    what = counted(len(names), "image" if manifest["settings"]["format"] == "image" else "file")
     folder = ""
     with suppress(ValueError):  # no names, or of several drives
         folder = os.path.basename(os.path.commonpath(list(map(os.path.abspath, names))))
@@ -214,7 +214,7 @@ def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
 
 
 def _sides(sources: Sequence[Source], wanted: set[str]) -> tuple[dict[str, Side], dict[str, Look]]:
-    """The documents with those ids; of pictures also what is to be seen of them."""
+    """The documents with those ids; of images also what is to be seen of them."""
     found: dict[str, Side] = {}
     looks: dict[str, Look] = {}
     for source in sources:
@@ -222,22 +222,22 @@ def _sides(sources: Sequence[Source], wanted: set[str]) -> tuple[dict[str, Side]
             batch = one.batch
             found[one.id] = (
                 Side(one.id, one.text, f"{batch.file}:{batch.places[one.row]}")
-                if batch.pictures is None
-                else _picture(one.id, id_path(one.id.removeprefix(source.prefix)), batch.file, looks)
+                if batch.images is None
+                else _image(one.id, id_path(one.id.removeprefix(source.prefix)), batch.file, looks)
             )
     return found, looks
 
 
-def _picture(id: str, path: str, source: str, looks: dict[str, Look]) -> Side:
-    """A picture made small for the page, without what its file says beside the pixels."""
+def _image(id: str, path: str, source: str, looks: dict[str, Look]) -> Side:
+    """An image made small for the page, without what its file says beside the pixels."""
     try:
         with open(path, "rb") as file:
             data = file.read()
-        picture, colours = looks[id] = look(data)
-    except (OSError, BadPicture):
+        image, colours = looks[id] = look(data)
+    except (OSError, BadImage):
         return Side(id, "", source)
-    scale = " (decoded at a reduced scale)" if picture.reduced else ""
-    facts = {"pixels": f"{picture.width} x {picture.height}{scale}", "bytes": f"{len(data):,}"}
+    scale = " (decoded at a reduced scale)" if image.reduced else ""
+    facts = {"pixels": f"{image.width} x {image.height}{scale}", "bytes": f"{len(data):,}"}
     return Side(id, "", source, facts, address(colours))
 
 

@@ -71,7 +71,7 @@ def _write_tables(
 ) -> list[dict[str, Any]]:
     """Annotations, evidence and what stays; their rows of the manifest."""
     counts = result.summary
-    noun = "picture" if asked.reading.format == "image" else "document"
+    noun = "image" if asked.reading.format == "image" else "document"
     tables = (
         (ANNOTATIONS, results.ANNOTATIONS, result.annotation_batches, counts["documents"]),
         (

@@ -16,10 +16,10 @@ from neardup.arrays import BATCH, batches, core_texts
 from neardup.checks import check_threads
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.features import ballots
-from neardup.features.image import fingerprint_pictures
 from neardup.features.vector import fingerprint_vectors
 from neardup.fingerprints import Fingerprints
 from neardup.hashes import HASHES
+from neardup.images.hashes import fingerprint_images
 from neardup.registry import plain_number
 from neardup.schemes.selections import SELECTIONS, Select
 from neardup.schemes.weighted import Features, byte_features, encodable, weighted_features
@@ -84,7 +84,7 @@ def fingerprints(scheme: Scheme, documents: Any, threads: int | None = None) -> 
         words, valid = fingerprint_vectors(documents, scheme.bits, seed_of(scheme.hash))
         return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
     if scheme.features == "picture":
-        words, valid = fingerprint_pictures(documents, scheme.hash, scheme.bits, threads)
+        words, valid = fingerprint_images(documents, scheme.hash, scheme.bits, threads)
         return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
     parts = [_batch(scheme, batch, threads) for batch in batches(documents)]
     if len(parts) == 1:
@@ -190,9 +190,7 @@ def selected(scheme: Scheme, votes: npt.NDArray[Any]) -> list[int]:
 def needs_text(scheme: Scheme) -> None:
     """Raise if the scheme takes anything but texts."""
     if scheme.features == "picture":
-        raise InvalidType(
-            f"scheme {scheme.name!r} takes pictures; call fingerprint or fingerprints with them"
-        )
+        raise InvalidType(f"scheme {scheme.name!r} takes images; call fingerprint or fingerprints with them")
     if scheme.features == "vector":
         raise InvalidType(
             f"scheme {scheme.name!r} takes arrays of numbers; call fingerprints with a 2-D array"

@@ -21,10 +21,11 @@ from neardup.arrays import batches
 from neardup.checks import whole
 from neardup.errors import InvalidType, InvalidValue, NeardupError, shown
 from neardup.features import FEATURES, NORMALIZATIONS, WEIGHTS, Part
-from neardup.features.image import HASHES as PICTURE_HASHES
-from neardup.features.image import SMALL, check_hash
 from neardup.fingerprints import FORMS, Fingerprints, check_bits
 from neardup.hashes import HASHES
+from neardup.images.hashes import HASHES as IMAGE_HASHES
+from neardup.images.hashes import check_hash
+from neardup.images.views import SMALL
 from neardup.schemes import computing
 from neardup.schemes.selections import SELECTIONS
 from neardup.schemes.weighted import Features, text_of, weighted_features
@@ -109,8 +110,8 @@ class Scheme:
             computing.seed_of(self.hash)
         elif features.name == "picture":
             check_hash(self.hash, self.bits)
-        elif self.hash in PICTURE_HASHES:
-            raise InvalidValue(f"hash {shown(self.hash)} is for pictures; use features='picture' with it")
+        elif self.hash in IMAGE_HASHES:
+            raise InvalidValue(f"hash {shown(self.hash)} is for images; use features='picture' with it")
         elif self.hash.startswith("projection"):
             raise InvalidValue(f"hash {shown(self.hash)} is for vectors; use features='vector' with it")
         else:
@@ -157,7 +158,7 @@ class Scheme:
 
     def describe(self) -> dict[str, str]:
         """Every field and rule in words, for people."""
-        other = {"vector": "seeded random projections", "picture": "bits of a picture made small"}
+        other = {"vector": "seeded random projections", "picture": "bits of an image made small"}
         parts = {
             "name": self.name,
             "digest": self.digest,

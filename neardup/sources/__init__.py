@@ -5,10 +5,10 @@ To add a format, write its reader and add its row to `formats.FORMATS`.
 
 from __future__ import annotations
 
-from neardup.sources.formats import FORMATS, format_of, is_file_name, is_picture
+from neardup.sources.formats import FORMATS, format_of, is_file_name, is_image
 from neardup.sources.limits import ANY, DEFAULT, InputLimits, Limits, Tolerance
 from neardup.sources.names import id_path, path_id
-from neardup.sources.opening import are_texts, keep_apart, mostly_pictures, open_source
+from neardup.sources.opening import are_texts, keep_apart, mostly_images, open_source
 from neardup.sources.options import Reading
 from neardup.sources.source import Located, Skipped, Source, among, values_of
 
@@ -28,9 +28,9 @@ __all__ = [
     "format_of",
     "id_path",
     "is_file_name",
-    "is_picture",
+    "is_image",
     "keep_apart",
-    "mostly_pictures",
+    "mostly_images",
     "open_source",
     "path_id",
     "values_of",

@@ -100,7 +100,7 @@ class File:
         self.id = "stdin" if path == STDIN else path_id(path)
         self.digest: str | None = None
         self.bytes = 0
-        self.reduced: bool | None = None  # of a picture: whether it was decoded at a smaller scale
+        self.reduced: bool | None = None  # of an image: whether it was decoded at a smaller scale
         self._again = again
         self._copy: IO[bytes] | None = None
         self._stamp: tuple[int, ...] | None = None

@@ -46,14 +46,14 @@ _FOREIGN: Final = {
     b"7z\xbc\xaf\x27\x1c": "a 7z archive",
     b"Rar!": "a rar archive",
     b"SQLite format 3\x00": "a database",
-    b"\xff\xd8\xff": "a picture",
-    b"\x89PNG": "a picture",
-    b"GIF8": "a picture",
-    b"II*\x00": "a picture",
-    b"MM\x00*": "a picture",
+    b"\xff\xd8\xff": "an image",
+    b"\x89PNG": "an image",
+    b"GIF8": "an image",
+    b"II*\x00": "an image",
+    b"MM\x00*": "an image",
 }
 _MAGIC: Final = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\x00", b"MM\x00*", b"BM")
-_PICTURES: Final = (
+_IMAGES: Final = (
     ".jpg",
     ".jpeg",
     ".png",
@@ -71,14 +71,14 @@ _PICTURES: Final = (
 
 _TEXT_FILES: Final = (".txt", ".md", ".html", ".htm")
 # The extensions of files that are read here.
-_KNOWN: Final = (*(one for row in FORMATS.values() for one in row.suffixes), *_PICTURES, *_TEXT_FILES)
+_KNOWN: Final = (*(one for row in FORMATS.values() for one in row.suffixes), *_IMAGES, *_TEXT_FILES)
 ENDINGS: Final = re.compile(f"({'|'.join(map(re.escape, _KNOWN))})" r"(\.\w+)?$", re.IGNORECASE)
 
 
-def is_picture(file: File, head: bytes = b"") -> bool:
+def is_image(file: File, head: bytes = b"") -> bool:
     """Whether its name, or its first bytes, show that it is an image."""
     magic = head.startswith(_MAGIC) or head[8:12] == b"WEBP" or head[4:12] in (b"ftypavif", b"ftypheic")
-    return magic or (file.suffix in _PICTURES and file.suffix != ".svg")
+    return magic or (file.suffix in _IMAGES and file.suffix != ".svg")
 
 
 def is_file_name(text: str) -> bool:
@@ -90,7 +90,7 @@ def is_file_name(text: str) -> bool:
     if len(text) > 1000 or "\n" in text:
         return False
     suffix = File(text).suffix
-    if suffix in _PICTURES:
+    if suffix in _IMAGES:
         return True
     known = {*SUFFIXES, *_TEXT_FILES, *(ending for row in FORMATS.values() for ending in row.suffixes)}
     return len(text.split()) == 1 and (suffix in known or os.path.splitext(text)[1] in known)
@@ -104,7 +104,7 @@ def format_of(file: File, asked: str | None = None) -> tuple[str | None, str]:
     if asked == "image":
         if file.suffix == ".svg":
             return None, "is a drawing"
-        return ("image", "") if is_picture(file, head) else (None, "is not an image")
+        return ("image", "") if is_image(file, head) else (None, "is not an image")
     packed = compression(head) is not None
     if not packed:
         for row in FORMATS.values():
@@ -113,8 +113,8 @@ def format_of(file: File, asked: str | None = None) -> tuple[str | None, str]:
         for magic, what in _FOREIGN.items():
             if head.startswith(magic):
                 return None, f"is {what}"
-    if file.suffix in _PICTURES:
-        return None, "is a drawing" if file.suffix == ".svg" else "is a picture"
+    if file.suffix in _IMAGES:
+        return None, "is a drawing" if file.suffix == ".svg" else "is an image"
     for row in FORMATS.values():
         if file.suffix in row.suffixes:
             if file.suffix == ".json" and head.lstrip()[:1] == b"[":

@@ -1,4 +1,4 @@
-"""Picture files: each is one document, its path is its id.
+"""Image files: each is one document, its path is its id.
 
 A document's text is the SHA-256 of its file; what is compared is the thumbnail. What was decoded
 once is remembered in the user's cache by path, size, time and inode, so that a second reading, or a
@@ -21,12 +21,12 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.checks import cores
+from neardup.images.thumbs import THUMB, WHOLE, BadImage, Box, NoDecoder, decode, inner_pixels
 from neardup.sources.files import File
 from neardup.sources.limits import DEFAULT, size
 from neardup.sources.options import Request
 from neardup.sources.reading import Report, batch_of
 from neardup.sources.streams import Broken
-from neardup.thumbs import THUMB, WHOLE, BadPicture, Box, NoDecoder, decode, inner_pixels
 from neardup.types import Bad, Batch
 
 VERSION: Final = 5  # raised when the same file gives another thumbnail
@@ -45,7 +45,7 @@ FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is remembered of a file; *fault* says why it is no picture."""
+    """What is remembered of a file; *fault* says why it is no image."""
 
     sha256: str
     width: int = 0
@@ -61,12 +61,12 @@ Key = tuple[bytes, int, int, int]  # path, size, time, inode
 
 
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
-    """The one picture of *file*."""
+    """The one image of *file*."""
     return read_all([file], request, bad)
 
 
 def read_all(files: Iterable[File], request: Request, bad: Report) -> Iterator[Batch]:
-    """The pictures of many files, in batches. A picture's place is its file's number below the root."""
+    """The images of many files, in batches. An image's place is its file's number below the root."""
     cache = Cache()
     workers = ThreadPoolExecutor(cores())
     try:
@@ -131,7 +131,7 @@ def _batch(
         file=root,
         fields=fields,
     )
-    return replace(batch, format="image", pictures=thumbs.reshape(-1, THUMB))
+    return replace(batch, format="image", images=thumbs.reshape(-1, THUMB))
 
 
 def _fields(file: File, one: Known, key: Key | None) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _look(file: File, request: Request) -> Known | Broken:
     """Read and decode a file."""
     try:
         if file.size > request.limits.text:
-            return Broken(f"is {size(file.size)}; the limit is {size(request.limits.text)} for a picture")
+            return Broken(f"is {size(file.size)}; the limit is {size(request.limits.text)} for an image")
         with file.open() as stream:
             pieces = []
             while piece := stream.read(1 << 22):
@@ -177,7 +177,7 @@ def _look(file: File, request: Request) -> Known | Broken:
         found = decode(data, limit=request.limits.pixels)
     except NoDecoder as error:
         return Broken(str(error))  # not remembered: it may be installed
-    except BadPicture as error:
+    except BadImage as error:
         if request.limits.pixels != DEFAULT.pixels:
             return Broken(str(error))  # another limit may say otherwise: not remembered
         return Known(digest, fault=str(error))
@@ -185,13 +185,13 @@ def _look(file: File, request: Request) -> Known | Broken:
 
 
 def cache_folder() -> str:
-    """Where pictures are remembered: NEARDUP_CACHE, or the user's cache folder."""
+    """Where images are remembered: NEARDUP_CACHE, or the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.environ.get("NEARDUP_CACHE") or os.path.join(home, "neardup")
 
 
 class Cache:
-    """Pictures that were decoded before. Without a place to write it, every reading decodes anew."""
+    """Images that were decoded before. Without a place to write it, every reading decodes anew."""
 
     def __init__(self, path: str | None = None) -> None:
         self._base: sqlite3.Connection | None = None

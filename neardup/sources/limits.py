@@ -25,7 +25,7 @@ class InputLimits:
     ratio: int = 1000  # decompressed bytes for one compressed byte ...
     ratio_after: int = 100 * MIB  # ... checked after this many bytes
     depth: int = 128  # levels of nested JSON
-    pixels: int = 178_956_970  # of a picture
+    pixels: int = 178_956_970  # of an image
 
     def __post_init__(self) -> None:
         for part in fields(self):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from neardup.errors import InvalidValue, RefusedInput, shown
 from neardup.sizes import USUAL, Sizes
 from neardup.sources.files import STDIN, File, Found, Input, Seen, met, walk
-from neardup.sources.formats import ENDINGS, FORMATS, is_picture
+from neardup.sources.formats import ENDINGS, FORMATS, is_image
 from neardup.sources.options import Reading, Request
 from neardup.sources.source import Source
 from neardup.types import Bad
@@ -123,16 +123,16 @@ def _named(path: str, seen: Seen, again: bool) -> Iterator[Input]:
         yield File(found.path, root=path) if found == Found(found.path) else found
 
 
-def mostly_pictures(data: Any) -> bool:
+def mostly_images(data: Any) -> bool:
     """Whether *data* names files and folders, and more than half of the files are images by name.
 
-    >>> mostly_pictures([{"id": "a", "text": "no file"}])
+    >>> mostly_images([{"id": "a", "text": "no file"}])
     False
     """
     if not _are_paths(data):
         return False
     files = [one for one in _inputs(data, again=False) if isinstance(one, File)]
-    return 2 * sum(map(is_picture, files)) > len(files)
+    return 2 * sum(map(is_image, files)) > len(files)
 
 
 def keep_apart(source: Source, protected: Source) -> None:

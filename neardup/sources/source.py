@@ -251,7 +251,7 @@ class _Pass:
             places=batch.places[kept],
             fields=batch.fields.filter(mask) if batch.fields is not None else None,
             raw=raw,
-            pictures=None if batch.pictures is None else batch.pictures[kept],
+            images=None if batch.images is None else batch.images[kept],
         )
 
     def _first_places(self, batch: Batch) -> tuple[Any, Callable[[int], str]]:
@@ -323,7 +323,7 @@ class _Pass:
                 continue
             if name is not None:
                 yield name, one
-            elif one.walked or reason != "is a picture":
+            elif one.walked or reason != "is an image":
                 self._skip(one.name, reason)
             else:
                 self._refuse(Bad(one.name, None, None, f"{reason}; text is wanted"))

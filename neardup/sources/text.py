@@ -1,6 +1,6 @@
 """Text files: each is one document, its path is its id.
 
-UTF-8, or UTF-16 with a byte order mark. Files of another kind (pictures, programs, archives) are
+UTF-8, or UTF-16 with a byte order mark. Files of another kind (images, programs, archives) are
 skipped and listed; anything else that is not text is bad.
 """
 

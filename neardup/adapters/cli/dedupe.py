@@ -165,8 +165,8 @@ def command(
     from neardup.jobs import Job, run_job
     from neardup.keep import parse_keep
     from neardup.schemes import scheme as scheme_of
-    from neardup.settings import PICTURE_DEFAULTS, Settings
-    from neardup.sources import ANY, Reading, Tolerance, mostly_pictures
+    from neardup.settings import IMAGE_DEFAULTS, Settings
+    from neardup.sources import ANY, Reading, Tolerance, mostly_images
 
     if out == "-":
         raise click.UsageError(
@@ -176,10 +176,10 @@ def command(
     if len(rules) > 1:
         raise click.UsageError("choose one of --strict, --loose and --verify")
     images = images or scheme_name == "image" or kind == "image"
-    if images or (kind is None and scheme_name is None and mostly_pictures(list(inputs))):
+    if images or (kind is None and scheme_name is None and mostly_images(list(inputs))):
         kind, scheme_name = "image", scheme_name or "image"
     said = {name: value for name, value in (("similarity", similarity), ("keep", keep)) if value is not None}
-    chosen: dict[str, Any] = {**(PICTURE_DEFAULTS if kind == "image" else {}), **said}
+    chosen: dict[str, Any] = {**(IMAGE_DEFAULTS if kind == "image" else {}), **said}
     settings = Settings(
         recall=recall,
         radius=radius,
@@ -233,7 +233,7 @@ def command(
             )
         if counts["without_information"]:
             one = counts["without_information"] == 1
-            noun = "picture" if kind == "image" else "document"
+            noun = "image" if kind == "image" else "document"
             click.echo(
                 f"{counted(counts['without_information'], noun)} without information "
                 f"{'was' if one else 'were'} kept; without_information.jsonl lists {'it' if one else 'them'}"
@@ -264,9 +264,9 @@ def _command(context: click.Context) -> list[str]:
     return words
 
 
-def _counts(counts: dict[str, Any], pictures: bool, none: bool) -> str:
+def _counts(counts: dict[str, Any], images: bool, none: bool) -> str:
     """The result in one line."""
-    noun = "picture" if pictures else "document"
+    noun = "image" if images else "document"
     stay, gone = counts["kept"], counts["removed"]
     other = "another, and go with it" if none else "one that stays"
     if none and gone == 1:

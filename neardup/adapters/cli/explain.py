@@ -54,8 +54,8 @@ def command(
     measure = "similarity"
     if run_path is not None and name is not None:
         raise click.UsageError("the run has its scheme; --scheme is for two files")
-    if _are_pictures(run_path, left, right, name):
-        _explain_pictures(run_path, left, right, name or "image", ignore_colour, as_json)
+    if _are_images(run_path, left, right, name):
+        _explain_images(run_path, left, right, name or "image", ignore_colour, as_json)
         return
     if run_path is not None:
         texts, scheme, evidence, judged, notes = _from_run(run_path, left, right, inputs)
@@ -81,26 +81,27 @@ def command(
         _show(left, right, found, evidence, judged, how, measure, notes, pieces, goes)
 
 
-def _are_pictures(run_path: str | None, left: str, right: str, name: str | None) -> bool:
+def _are_images(run_path: str | None, left: str, right: str, name: str | None) -> bool:
     from neardup.runs import Run
     from neardup.schemes import scheme
-    from neardup.sources import mostly_pictures
+    from neardup.sources import mostly_images
 
     if run_path is not None:
         return bool(Run(run_path).settings.get("format") == "image")
-    return scheme(name).features == "picture" if name else all(mostly_pictures(one) for one in (left, right))
+    return scheme(name).features == "picture" if name else all(mostly_images(one) for one in (left, right))
 
 
-def _explain_pictures(
+def _explain_images(
     run_path: str | None, left: str, right: str, name: str, ignore_colour: bool, as_json: bool
 ) -> None:
     from neardup.errors import RefusedInput
-    from neardup.explain import explain_pictures
+    from neardup.explain import explain_images
     from neardup.files import file_digest
-    from neardup.pictures import RADIUS, RULES, rule_of
+    from neardup.images.proposals import RADIUS
+    from neardup.images.rules import RULES, rule_of
+    from neardup.images.thumbs import BadImage
     from neardup.runs import Run
     from neardup.schemes import scheme
-    from neardup.thumbs import BadPicture
     from neardup.types import PROTECTED
 
     evidence, notes, rule = None, [], rule_of("default", ignore_colour=ignore_colour)
@@ -132,8 +133,8 @@ def _explain_pictures(
         except OSError as error:
             raise RefusedInput(f"{id!r} cannot be read: {error.strerror}") from None
     try:
-        found = explain_pictures(scheme(name), data[0], data[1], rule=rule)
-    except BadPicture as fault:
+        found = explain_images(scheme(name), data[0], data[1], rule=rule)
+    except BadImage as fault:
         raise RefusedInput(f"{left!r} and {right!r} cannot be compared: {fault}") from None
     if found.proposed is None:
         notes.append(f"no part, turn or mirror is within {RADIUS} bits: a run would not look at this pair")
@@ -172,7 +173,7 @@ def _explain_pictures(
     other = "right" if found.differs_of == "left" else "left"
     border = "" if found.boxes[found.differs_of == "right"] == (0, 0, 1, 1) else " without its border"
     click.echo(
-        f"\nthe {found.differs_of} picture{border}, block by block "
+        f"\nthe {found.differs_of} image{border}, block by block "
         f"(. the same, # differs, - too plain to tell, blank: not in the {other} one):"
     )
     for line in found.differs:

@@ -89,7 +89,7 @@ def command(
             Terminal().stage("fingerprint", total=source.size) as advance,
         ):
             for batch in source:
-                documents = batch.texts if batch.pictures is None else map(id_path, batch.ids.to_pylist())
+                documents = batch.texts if batch.images is None else map(id_path, batch.ids.to_pylist())
                 prints = scheme.fingerprints(documents, threads=threads)
                 cells = prints.to_arrow() if binary else pa.array(prints.texts(form), pa.string())
                 sink.write(pa.RecordBatch.from_arrays([batch.ids, cells], schema=schema))

@@ -1,4 +1,4 @@
-"""`neardup search`: what of a collection is near to one picture or text."""
+"""`neardup search`: what of a collection is near to one image or text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Borders of pictures: frames are cut off; the ground around a thing and the stripes of a flag are not."""
+"""Borders of images: frames are cut off; the ground around a thing and the stripes of a flag are not."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from neardup import pictures, thumbs
-from neardup.thumbs import SIDE, decode
+from neardup.images import comparisons, proposals, rules, thumbs
+from neardup.images.prints import asked, stored
+from neardup.images.thumbs import SIDE, decode
 
 from .scenes import data_of, in_frame, scene, smooth, thumb_of
 
@@ -56,22 +57,22 @@ FRAMES = {
 
 
 def accepted(shown: list[Image.Image], rule: str = "default") -> set[tuple[int, int]]:
-    """The pairs of pictures that are said to show the same."""
+    """The pairs of images that are said to show the same."""
     thumbs = np.array([thumb_of(image) for image in shown])
-    ways = pictures.merged(
-        pictures.propose(pictures.stored(thumbs), pictures.asked(thumbs), pictures.RADIUS),
-        pictures.propose_by_corners(thumbs),
+    ways = proposals.merged(
+        proposals.propose(stored(thumbs), asked(thumbs), proposals.RADIUS),
+        proposals.propose_by_corners(thumbs),
     )
     low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
     begin = np.flatnonzero(np.append(True, (low[1:] != low[:-1]) | (high[1:] != high[:-1])) & (low >= 0))
     ends = np.append(begin[1:], len(low))
-    seen = pictures.verify(thumbs, ways, begin, ends, pictures.RULES[rule])
+    seen = comparisons.verify(thumbs, ways, begin, ends, rules.RULES[rule])
     return {(int(low[row]), int(high[row])) for row in begin[seen.accepted]}
 
 
 @pytest.mark.parametrize("name", FRAMES)
 @pytest.mark.parametrize("rule", ["default", "loose"])
-def test_different_pictures_with_the_same_frame_are_not_the_same(name: str, rule: str) -> None:
+def test_different_images_with_the_same_frame_are_not_the_same(name: str, rule: str) -> None:
     shown = [FRAMES[name](image) for seed in range(10) for image in (smooth(seed), scene(seed))]
     assert accepted(shown, rule) == set()
 
@@ -109,7 +110,7 @@ def test_the_verdict_on_images_in_one_frame_is_that_on_the_images_themselves(nam
 
 
 @pytest.mark.parametrize("name", [name for name in FRAMES if name != "turned on black"])
-def test_a_picture_and_its_framed_copy_are_the_same(name: str) -> None:
+def test_an_image_and_its_framed_copy_are_the_same(name: str) -> None:
     shown = [scene(seed) for seed in range(6)]
     found = accepted([*shown, *map(FRAMES[name], shown)])
     assert found == {(at, at + 6) for at in range(6)}
@@ -163,7 +164,7 @@ def test_a_ground_that_goes_on_at_both_ends_is_no_bar() -> None:
     assert thumbs.border(grey) is None
 
 
-def test_a_frame_is_cut_off_where_one_side_of_the_picture_has_its_colour() -> None:
+def test_a_frame_is_cut_off_where_one_side_of_the_image_has_its_colour() -> None:
     grey = np.full((SIDE, SIDE), 20, np.uint8)
     grey[16:112, 16:112] = grey_scene(7)[16:112, 16:112] // 2 + 100
     grey[16:40, 16:112] = 20
@@ -182,7 +183,7 @@ def test_a_line_that_is_blended_with_the_inside_does_not_hide_a_border() -> None
 
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_whatever_plain_boxes_a_picture_is_made_of_something_is_left_inside(seed: int) -> None:
+def test_whatever_plain_boxes_a_image_is_made_of_something_is_left_inside(seed: int) -> None:
     draw = random.Random(seed)
     image = Image.new("L", (draw.randint(8, 400), draw.randint(8, 400)), draw.choice((0, 8, 128, 255)))
     pen = ImageDraw.Draw(image)

@@ -1,9 +1,9 @@
-"""Pictures made small: safe decoding of a file to a thumbnail of what is inside its borders.
+"""Images made small: safe decoding of a file to a thumbnail of what is inside its borders.
 
-A thumbnail is 128 x 128 grey bytes, whatever the shape of the picture was, and behind them its colours:
+A thumbnail is 128 x 128 grey bytes, whatever the shape of the image was, and behind them its colours:
 16 x 16 bytes of blue against yellow, and as many of red against green. Plain borders, bars and frames are
-cut off before, so that two pictures are not alike because both have a border; where the rest lies is kept
-beside it. Decoding is bounded: too many pixels are an error, and large pictures are decoded one at a time.
+cut off before, so that two images are not alike because both have a border; where the rest lies is kept
+beside it. Decoding is bounded: too many pixels are an error, and large images are decoded one at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PATCHES: Final = 16
 THUMB: Final = PIXELS + 2 * PATCHES * PATCHES
 # More pixels than this are not decoded: the limit at which Pillow speaks of a bomb.
 PIXEL_LIMIT: Final = 178_956_970
-# Pictures above this are decoded one at a time, so that threads do not multiply their memory.
+# Images above this are decoded one at a time, so that threads do not multiply their memory.
 LARGE: Final = 24_000_000
 # JPEG files are decoded at the smallest scale that leaves at least this many pixels a side.
 DRAFT: Final = 128
@@ -53,17 +53,17 @@ _opening = threading.Lock()
 _large = threading.Lock()
 
 
-class BadPicture(NeardupError, ValueError):
-    """A file that is no picture, is damaged, or is too large; the message is the reason."""
+class BadImage(NeardupError, ValueError):
+    """A file that is no image, is damaged, or is too large; the message is the reason."""
 
 
-class NoDecoder(BadPicture):
-    """A picture of a format whose decoder is not installed."""
+class NoDecoder(BadImage):
+    """An image of a format whose decoder is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """What is kept of a picture: its size as it is shown, when it was taken, and its thumbnail."""
+class Thumbnail:
+    """What is kept of an image: its size as it is shown, when it was taken, and its thumbnail."""
 
     width: int
     height: int
@@ -84,7 +84,7 @@ class Picture:
 
 
 def inner_pixels(width: int, height: int, box: Box) -> int:
-    """How many pixels a picture surely has without its borders: without what is plain on two opposite sides.
+    """How many pixels an image surely has without its borders: without what is plain on two opposite sides.
 
     >>> inner_pixels(200, 100, (0.25, 0.0, 0.75, 0.9))
     9688
@@ -95,12 +95,12 @@ def inner_pixels(width: int, height: int, box: Box) -> int:
     return round(width * across * height * down)
 
 
-def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Picture:
-    """The picture that the bytes of a file hold: its first frame, turned as EXIF says, on white.
+def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Thumbnail:
+    """The image that the bytes of a file hold: its first frame, turned as EXIF says, on white.
 
-    >>> decode(b"no picture")
+    >>> decode(b"nothing")
     Traceback (most recent call last):
-    neardup.thumbs.BadPicture: is no picture of a known format
+    neardup.images.thumbs.BadImage: is not an image of a known format
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -116,17 +116,17 @@ def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Pic
     except UnidentifiedImageError:
         if data[4:12] in _HEIC and (missing := _heif()):
             raise NoDecoder(str(missing)) from None
-        raise BadPicture("is no picture of a known format") from None
+        raise BadImage("is not an image of a known format") from None
     except Image.DecompressionBombError:
-        raise BadPicture(f"has more than {limit:,} pixels, the limit") from None
-    except BadPicture:
+        raise BadImage(f"has more than {limit:,} pixels, the limit") from None
+    except BadImage:
         raise
     except MemoryError:
-        raise BadPicture("needs too much memory") from None
+        raise BadImage("needs too much memory") from None
     # Decoders raise whatever their format's code happens to raise on damaged bytes.
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise BadPicture(f"cannot be decoded: {reason[:200]}") from None
+        raise BadImage(f"cannot be decoded: {reason[:200]}") from None
 
 
 @lru_cache(maxsize=1)
@@ -135,7 +135,7 @@ def _heif() -> MissingExtra | None:
     try:
         import pillow_heif
     except ImportError as error:
-        return unusable("is a HEIC picture, which", "pillow_heif", "heic", error)
+        return unusable("is a HEIC image, which", "pillow_heif", "heic", error)
     pillow_heif.register_heif_opener()
     return None
 
@@ -145,13 +145,13 @@ def formats() -> list[str]:
     return list(FORMATS) if _heif() else [*FORMATS, "HEIF"]
 
 
-def decoded(image: Image.Image, limit: int = PIXEL_LIMIT, reduce: bool = False) -> Picture:
+def decoded(image: Image.Image, limit: int = PIXEL_LIMIT, reduce: bool = False) -> Thumbnail:
     """The same of an image that Pillow has opened."""
     width, height = image.size
     if width * height > limit:
-        raise BadPicture(f"has {width * height:,} pixels; the limit is {limit:,}")
+        raise BadImage(f"has {width * height:,} pixels; the limit is {limit:,}")
     if width < 1 or height < 1:
-        raise BadPicture("has no pixels")
+        raise BadImage("has no pixels")
     taken, turn = _exif(image)
     # Brightness and colours as they are in the file: the same grey levels as without the colours.
     reduced = reduce and image.format == "JPEG" and image.draft("YCbCr", (DRAFT, DRAFT)) is not None
@@ -164,7 +164,7 @@ def decoded(image: Image.Image, limit: int = PIXEL_LIMIT, reduce: bool = False) 
     if turn >= 5:
         width, height = height, width
     parts = [_turned(part, turn).tobytes() for part in (grey, *colours)]
-    return Picture(width, height, taken, bool(reduced), b"".join(parts), _turned_box(box, turn))
+    return Thumbnail(width, height, taken, bool(reduced), b"".join(parts), _turned_box(box, turn))
 
 
 def _check_png(data: bytes) -> None:
@@ -176,17 +176,15 @@ def _check_png(data: bytes) -> None:
         if kind[:1].isupper() and zlib.crc32(data[at + 4 : end]) != int.from_bytes(
             data[end : end + 4], "big"
         ):
-            raise BadPicture(
-                f"is damaged: the checksum of a chunk {kind.decode('ascii', 'replace')} is wrong"
-            )
+            raise BadImage(f"is damaged: the checksum of a chunk {kind.decode('ascii', 'replace')} is wrong")
         if kind == b"IEND":
             return
         at = end + 4
-    raise BadPicture("is truncated")
+    raise BadImage("is truncated")
 
 
-def look(data: bytes, side: int = 320) -> tuple[Picture, Image.Image]:
-    """The picture and a small copy of it in colour, turned as EXIF says, with nothing but pixels in it."""
+def look(data: bytes, side: int = 320) -> tuple[Thumbnail, Image.Image]:
+    """The image and a small copy of it in colour, turned as EXIF says, with nothing but pixels in it."""
     from PIL import Image, ImageOps
 
     found = decode(data)  # says what is wrong with it
@@ -257,7 +255,7 @@ PLAIN: Final = 10
 NEARLY: Final = 0.97
 # How far the last line of a border may be from the first.
 DRIFT: Final = 4
-# Lines next to a border that show some of it as well, and the least lines of a picture inside of it.
+# Lines next to a border that show some of it as well, and the least lines of an image inside of it.
 BLURRED: Final = 2
 LEAST: Final = SIDE // 5
 # The lines before the inside, as it was found, in which its exact begin is looked for.
@@ -269,7 +267,7 @@ BLENDED: Final = 0.3
 # The most lines of a border that have writing on them.
 WRITTEN: Final = SIDE // 5
 # The most of the lines inside a border that has its colour: on one side, and on two opposite ones. What has
-# more is the ground of a picture.
+# more is the ground of an image.
 GROUND: Final = (0.25, 0.5)
 # The least lines of a bar on one side: half a block. Less of it lies in blocks that are at the rim anyway.
 BAR: Final = SIDE // 16
@@ -340,7 +338,7 @@ def _ends(lines: npt.NDArray[np.int16], edges: list[int], side: int, grounds: li
 
 
 def _bar(lines: npt.NDArray[np.int16], edge: int, ground: float) -> bool:
-    """Whether the only plain side of a picture is a bar: not too thin, and without a ground that goes on."""
+    """Whether the only plain side of an image is a bar: not too thin, and without a ground that goes on."""
     following = lines[edge + BLURRED : edge + BLURRED + 3]
     ends = following[:, :BLURRED], following[:, -BLURRED:]
     return edge >= BAR and not all(float(_alike(end, ground).mean()) > 0.5 for end in ends)
@@ -381,7 +379,7 @@ def _inside(image: Image.Image) -> tuple[Thumbs, Thumbs, Box]:
 def _exact(small: Shrinking, box: Box, edges: Lines) -> Box:
     """The part of *box* inside a border, to a fraction of a line.
 
-    A verdict must not hang on the frame: two pictures in one frame are cut as they would be without it.
+    A verdict must not hang on the frame: two images in one frame are cut as they would be without it.
     """
     across, down = box[2] - box[0], box[3] - box[1]
 

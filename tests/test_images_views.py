@@ -1,4 +1,4 @@
-"""Fingerprints of pictures: bits of the whole picture, of its parts, through its symmetries; and the classic hashes."""
+"""Fingerprints of images: bits of the whole image, of its parts, through its symmetries; and the classic hashes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from PIL import Image
 
 import neardup as nd
 from neardup.features.hsv import hsv
-from neardup.features.image import EVERY, VIEWS, WHOLE, View, fingerprints_of, part
-from neardup.thumbs import SIDE
+from neardup.images.thumbs import SIDE
+from neardup.images.views import EVERY, VIEWS, WHOLE, View, fingerprints_of, part
 
 from .scenes import fingerprint_of, scene, thumb_of
 
@@ -51,7 +51,7 @@ def test_hsv_is_that_of_opencv_for_every_colour() -> None:
 
 @given(st.integers(0, 10_000), st.integers(0, 7))
 @settings(max_examples=30, deadline=None)
-def test_the_bits_through_a_symmetry_are_those_of_the_picture_so_turned(seed: int, symmetry: int) -> None:
+def test_the_bits_through_a_symmetry_are_those_of_the_image_so_turned(seed: int, symmetry: int) -> None:
     pixels = np.random.default_rng(seed).integers(0, 256, (SIDE, SIDE), dtype=np.uint8)
     seen = pixels
     if symmetry & 1:
@@ -73,5 +73,5 @@ def test_threads_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("colour", ["white", "black", "#777777"])
-def test_a_flat_picture_has_no_fingerprint(colour: str) -> None:
+def test_a_flat_image_has_no_fingerprint(colour: str) -> None:
     assert fingerprint_of(Image.new("RGB", (50, 40), colour)) is None

@@ -1,4 +1,4 @@
-"""One picture laid upon the other, and what differs then."""
+"""One image laid upon the other, and what differs then."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Colours of two pictures that show the same: the same ones, or clearly others.
+"""Colours of two images that show the same: the same ones, or clearly others.
 
 A tint, a filter, another white balance, more or less saturation, grey and sepia are no other colours:
 they move all colours alike, or take them away. Hues that are turned are, and so is a thing that is red in
-one picture and blue in the other. Only places that are clearly coloured in both pictures are looked at.
+one image and blue in the other. Only places that are clearly coloured in both images are looked at.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from neardup.thumbs import PATCHES, PIXELS, SIDE, THUMB, Thumbs
+from neardup.images.thumbs import PATCHES, PIXELS, SIDE, THUMB, Thumbs
 
 Complex = npt.NDArray[np.complex128]
 Numbers = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ CORRELATION: Final = 0.6
 DEVIATION: Final = 6.0
 # Colours follow from brightness if they are off by less than this, or by this part of their deviation.
 TONED: Final = (3.0, 0.15)
-# Least number of places that both pictures show.
+# Least number of places that both images show.
 LEAST: Final = 32
 
 
@@ -66,7 +66,7 @@ def _patches(thumb: Thumbs) -> tuple[Numbers, Complex]:
 
 
 def _seen(light: Numbers, colour: Complex, map: Numbers) -> tuple[npt.NDArray[np.bool_], Numbers, Complex]:
-    """Which places of the first picture lie in the second one, and what that shows there."""
+    """Which places of the first image lie in the second one, and what that shows there."""
     middle = (np.arange(PATCHES) + 0.5) / PATCHES
     across, down = np.tile(middle, PATCHES), np.repeat(middle, PATCHES)
     x = map[0] * across + map[1] * down + map[2]
@@ -129,7 +129,7 @@ def _median(values: Complex) -> Complex:
 
 
 def _turned_as_a_whole(first: Complex, second: Complex) -> bool:
-    """Whether where colours differ within one picture, they differ in another direction in the other."""
+    """Whether where colours differ within one image, they differ in another direction in the other."""
     one, two = first - first.mean(), second - second.mean()
     both = complex((np.conj(one) * two).sum())
     norms = float(np.linalg.norm(one) * np.linalg.norm(two))

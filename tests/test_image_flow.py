@@ -1,4 +1,4 @@
-"""neardup dedupe over a folder of pictures: from files to what stays."""
+"""neardup dedupe over a folder of images: from files to what stays."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from PIL import Image
 
 import neardup as nd
-from neardup import pictures
 from neardup.adapters.cli import run
-from neardup.sources import images, mostly_pictures
+from neardup.images import comparisons, proposals
+from neardup.sources import images, mostly_images
 
 from .killed import Killer
 from .scenes import dedupe, in_frame, print_of, rows_of, saved, scene
@@ -28,14 +28,14 @@ def test_a_framed_copy_does_not_win_by_its_border(tmp_path: Path) -> None:
     assert kept == {"0.png", "1.png", "2.png"}
 
 
-def test_a_larger_picture_wins_with_its_border(tmp_path: Path) -> None:
+def test_a_larger_image_wins_with_its_border(tmp_path: Path) -> None:
     saved(scene(1), tmp_path / "small.png")
     saved(in_frame(scene(1).resize((640, 480)), ("white", 0.1)), tmp_path / "framed.png")
     dedupe(tmp_path, tmp_path / "out", "--keep", "resolution", "--no-guards")
     assert [os.path.basename(row["id"]) for row in rows_of(tmp_path / "out") if row["keep"]] == ["framed.png"]
 
 
-def test_the_keep_rules_of_pictures(library: Path, tmp_path: Path) -> None:
+def test_the_keep_rules_of_images(library: Path, tmp_path: Path) -> None:
     dedupe(library, tmp_path / "a", "--keep", "resolution")
     assert {os.path.basename(row["id"]) for row in rows_of(tmp_path / "a") if not row["keep"]} >= {
         "small.jpg"
@@ -55,7 +55,7 @@ def test_the_oldest_by_exif_stays(tmp_path: Path) -> None:
     assert [os.path.basename(row["id"]) for row in rows_of(tmp_path / "out") if row["keep"]] == ["b.jpg"]
 
 
-def test_protected_pictures_stay_and_new_ones_go(library: Path, tmp_path: Path) -> None:
+def test_protected_images_stay_and_new_ones_go(library: Path, tmp_path: Path) -> None:
     new = tmp_path / "new"
     new.mkdir()
     saved(scene(3).resize((400, 300)), new / "again.jpg")
@@ -74,7 +74,7 @@ def test_a_second_run_decodes_nothing(library: Path, tmp_path: Path, monkeypatch
     assert rows_of(tmp_path / "one") == rows_of(tmp_path / "two")
 
 
-def test_a_run_records_which_pictures_were_decoded_at_a_reduced_scale(tmp_path: Path) -> None:
+def test_a_run_records_which_images_were_decoded_at_a_reduced_scale(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     saved(scene(1, (2000, 1500)), tmp_path / "in/large.jpg")
     saved(scene(2), tmp_path / "in/small.jpg")
@@ -100,7 +100,7 @@ def test_a_killed_run_goes_on_without_looking_for_candidates_again(
             assert killer.run(job("killed"), step=step).code == -9
             if (tmp_path / "killed/.neardup/candidates.arrow").exists():
                 break
-    monkeypatch.setattr(pictures, "propose", lambda *_, **__: pytest.fail("looked for again"))
+    monkeypatch.setattr(proposals, "propose", lambda *_, **__: pytest.fail("looked for again"))
     assert run(job("killed")) == whole.code == 3
     for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -110,8 +110,8 @@ def test_a_second_run_compares_nothing_and_says_the_same(
     library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dedupe(library, tmp_path / "one") == 3
-    for name in ("propose", "agreements"):
-        monkeypatch.setattr(pictures, name, lambda *_, **__: pytest.fail("compared again"))
+    for module, name in ((proposals, "propose"), (comparisons, "agreements")):
+        monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("compared again"))
     assert dedupe(library, tmp_path / "two") == 3
     for name in ("annotations.parquet", "evidence.parquet", "quarantine.jsonl", "kept.txt"):
         assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
@@ -138,7 +138,7 @@ def test_a_changed_file_is_decoded_again(library: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["--trash", "--hardlink", "--delete"])
-def test_apply_and_undo_bring_pictures_back(library: Path, tmp_path: Path, action: str) -> None:
+def test_apply_and_undo_bring_images_back(library: Path, tmp_path: Path, action: str) -> None:
     def there() -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in library.rglob("*") if path.is_file()}
 
@@ -168,7 +168,7 @@ def test_apply_and_undo_bring_pictures_back(library: Path, tmp_path: Path, actio
     assert len({path.stat().st_ino for path in same}) == 2
 
 
-def test_pictures_are_fingerprinted_by_command(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_images_are_fingerprinted_by_command(library: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("image", "phash:64"):
         assert run(["fingerprint", str(library), "--scheme", name]) == 3  # broken.jpg
         rows = {
@@ -179,8 +179,8 @@ def test_pictures_are_fingerprinted_by_command(library: Path, capsys: pytest.Cap
         assert len(rows) == 11
 
 
-def test_a_folder_of_pictures_is_deduplicated(library: Path, tmp_path: Path) -> None:
-    assert mostly_pictures(str(library))
+def test_a_folder_of_images_is_deduplicated(library: Path, tmp_path: Path) -> None:
+    assert mostly_images(str(library))
     assert dedupe(library, tmp_path / "out", "--report", str(tmp_path / "out/report.html")) == 3
     gone = {os.path.relpath(row["id"], library): row for row in rows_of(tmp_path / "out") if not row["keep"]}
     assert set(gone) == {"sub/small.jpg", "sub/mirror.webp", "sub/copy.png"} or len(gone) == 3
@@ -188,7 +188,7 @@ def test_a_folder_of_pictures_is_deduplicated(library: Path, tmp_path: Path) -> 
         "0.png", "small.jpg", "1.png", "mirror.webp", "2.png", "copy.png"
     }  # fmt: skip
     rules = {row["reason"] for row in rows_of(tmp_path / "out", "evidence") if row["accepted"]}
-    assert rules == {"same picture", "same picture: mirror", "identical file"}
+    assert rules == {"same image", "same image: mirror", "identical file"}
     assert "broken.jpg" in (tmp_path / "out/quarantine.jsonl").read_text()
     page = (tmp_path / "out/report.html").read_text()
     assert page.count("data:image/jpeg;base64,") >= 8

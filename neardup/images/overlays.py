@@ -1,6 +1,6 @@
-"""One picture laid upon the other, and what differs then.
+"""One image laid upon the other, and what differs then.
 
-Light that changed as a whole is no difference: the grey levels of the upper picture are first fitted
+Light that changed as a whole is no difference: the grey levels of the upper image are first fitted
 to those of the lower one.
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from neardup import pictures
-from neardup.thumbs import PIXELS, SIDE, Picture, address
+from neardup.images import comparisons, rules
+from neardup.images.prints import Numbers
+from neardup.images.thumbs import PIXELS, SIDE, Thumbnail, address
 
 Grey = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -27,25 +28,25 @@ SAME, OTHER, UNSEEN = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """Two pictures to show on a page, as data: addresses of the same size."""
+    """Two images to show on a page, as data: addresses of the same size."""
 
     laid: str
-    """The right picture laid upon the left one; what it does not show is grey."""
+    """The right image laid upon the left one; what it does not show is grey."""
     difference: str
-    """The left picture pale, with what differs in red."""
+    """The left image pale, with what differs in red."""
     differs: float
     """Share of what both show that differs."""
     unseen: float
-    """Share of the left picture, without its borders, that the right one does not show."""
+    """Share of the left image, without its borders, that the right one does not show."""
 
 
-Look = tuple[Picture, Image.Image]  # of `thumbs.look`
+Look = tuple[Thumbnail, Image.Image]  # of `thumbs.look`
 
 
 def overlay(left: Look, right: Look) -> Overlay:
-    """Two pictures laid upon each other as well as they can be."""
+    """Two images laid upon each other as well as they can be."""
     (one, lower), (other, upper) = left, right
-    found = pictures.compare(one, other, pictures.rule_of("default", ignore_colour=True))
+    found = comparisons.compare(one, other, rules.rule_of("default", ignore_colour=True))
     shown, inside = _lay(upper, found.map, lower.size)
     grey = np.asarray(lower.convert("L"), dtype=np.float64)
     apart = difference(grey, np.asarray(shown.convert("L"), dtype=np.float64), inside)
@@ -58,8 +59,8 @@ def overlay(left: Look, right: Look) -> Overlay:
     )
 
 
-def blocks(left: Picture, right: Picture, matrix: pictures.Numbers) -> npt.NDArray[np.uint8]:
-    """For each block inside the left picture, row by row: SAME, OTHER, or UNSEEN by the right one."""
+def blocks(left: Thumbnail, right: Thumbnail, matrix: Numbers) -> npt.NDArray[np.uint8]:
+    """For each block inside the left image, row by row: SAME, OTHER, or UNSEEN by the right one."""
     lower, upper = (Image.frombytes("L", (SIDE, SIDE), one.thumb[:PIXELS]) for one in (left, right))
     shown, inside = _lay(upper, matrix, lower.size)
     apart = difference(np.asarray(lower, dtype=np.float64), np.asarray(shown, dtype=np.float64), inside)
@@ -89,8 +90,8 @@ def difference(lower: Grey, upper: Grey, inside: Flags) -> Grey:
     return found
 
 
-def _lay(upper: Image.Image, matrix: pictures.Numbers, size: tuple[int, int]) -> tuple[Image.Image, Flags]:
-    """*upper* as the lower picture of that size would show it, and where it shows anything."""
+def _lay(upper: Image.Image, matrix: Numbers, size: tuple[int, int]) -> tuple[Image.Image, Flags]:
+    """*upper* as the lower image of that size would show it, and where it shows anything."""
     (a, b, c, d, e, f), (width, height) = matrix.tolist(), upper.size
     numbers = (
         a * width / size[0],

@@ -1,4 +1,4 @@
-"""Verification of pictures: parts, turns, pages and changes are the same picture; others are not."""
+"""Verification of images: parts, turns, pages and changes are the same image; others are not."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from neardup import pictures
+from neardup.images import agreements, proposals, rules
 
 from .scenes import collage, on_a_page, scene, thumb_of, verdict
 
 CHANGES = {
-    "as it is": (lambda im: im, "same picture"),
-    "smaller": (lambda im: im.resize((90, 80)), "same picture"),
-    "grey": (lambda im: im.convert("L"), "same picture"),
-    "mirror": (ImageOps.mirror, "same picture: mirror"),
-    "flip": (ImageOps.flip, "same picture: flip"),
-    "rot180": (lambda im: im.rotate(180), "same picture: rot180"),
-    "rot90 or rot270": (lambda im: im.rotate(90, expand=True), "same picture: rot"),
-    "crop": (lambda im: im.crop((30, 25, 290, 215)), "same picture: crop"),
-    "turned": (lambda im: im.rotate(5), "same picture: "),
-    "bars": (lambda im: ImageOps.expand(im, (0, 50), "black"), "same picture"),
-    "border": (lambda im: ImageOps.expand(im, 25, "white"), "same picture"),
-    "half of a collage": (lambda im: collage(im, scene(99)), "same picture: crop"),
+    "as it is": (lambda im: im, "same image"),
+    "smaller": (lambda im: im.resize((90, 80)), "same image"),
+    "grey": (lambda im: im.convert("L"), "same image"),
+    "mirror": (ImageOps.mirror, "same image: mirror"),
+    "flip": (ImageOps.flip, "same image: flip"),
+    "rot180": (lambda im: im.rotate(180), "same image: rot180"),
+    "rot90 or rot270": (lambda im: im.rotate(90, expand=True), "same image: rot"),
+    "crop": (lambda im: im.crop((30, 25, 290, 215)), "same image: crop"),
+    "turned": (lambda im: im.rotate(5), "same image: "),
+    "bars": (lambda im: ImageOps.expand(im, (0, 50), "black"), "same image"),
+    "border": (lambda im: ImageOps.expand(im, 25, "white"), "same image"),
+    "half of a collage": (lambda im: collage(im, scene(99)), "same image: crop"),
 }
 
 
@@ -48,7 +48,7 @@ PARTS_AND_PAGES = {
 @pytest.mark.parametrize("name", PARTS_AND_PAGES)
 def test_any_part_turn_and_page_is_found(name: str) -> None:
     found = [verdict(scene(seed), PARTS_AND_PAGES[name](scene(seed))) or "" for seed in range(1, 7)]
-    assert sum(one.startswith("same picture") for one in found) >= 5
+    assert sum(one.startswith("same image") for one in found) >= 5
 
 
 def test_a_covered_photograph_is_said_to_be_covered() -> None:
@@ -68,12 +68,12 @@ def test_posters_of_one_layout_are_not_the_same() -> None:
 
     for seed in range(20):
         found = verdict(poster(seed), poster(seed + 50))
-        assert found is None or found in pictures.REJECTED
+        assert found is None or found in rules.REJECTED
 
 
 def test_threads_change_no_corner() -> None:
     thumbs = np.array([thumb_of(scene(seed)) for seed in range(9)])
-    one, two = (pictures.propose_by_corners(thumbs, threads=threads) for threads in (1, 4))
+    one, two = (proposals.propose_by_corners(thumbs, threads=threads) for threads in (1, 4))
     assert one.table().equals(two.table())
 
 
@@ -81,21 +81,21 @@ def test_threads_change_no_agreement_and_no_mark() -> None:
     thumbs = np.array([thumb_of(scene(seed)) for seed in range(40)])
     left, right = np.arange(39), np.arange(1, 40)
     maps = np.tile(np.array([1.0, 0, 0, 0, 1, 0]), (39, 1))
-    one, two = (pictures.agreements(thumbs, left, right, maps, threads=threads) for threads in (1, 4))
+    one, two = (agreements.agreements(thumbs, left, right, maps, threads=threads) for threads in (1, 4))
     assert np.array_equal(one, two)
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_changed_picture_is_found_and_the_change_is_named(name: str) -> None:
+def test_a_changed_image_is_found_and_the_change_is_named(name: str) -> None:
     change, words = CHANGES[name]
     for seed in (1, 2, 3):
         assert (verdict(scene(seed), change(scene(seed))) or "").startswith(words)
 
 
-def test_other_pictures_are_not_the_same() -> None:
+def test_other_images_are_not_the_same() -> None:
     for seed in range(20):
         found = verdict(scene(seed), scene(seed + 100))
-        assert found is None or found in pictures.REJECTED
+        assert found is None or found in rules.REJECTED
 
 
 def test_windows_of_one_layout_with_other_content_are_not_the_same() -> None:
@@ -114,10 +114,10 @@ def test_windows_of_one_layout_with_other_content_are_not_the_same() -> None:
 
     for seed in range(10):
         found = verdict(window(seed), window(seed + 50))
-        assert found is None or found in pictures.REJECTED
+        assert found is None or found in rules.REJECTED
 
 
 def test_agreement_with_itself_is_whole() -> None:
     thumbs = np.array([thumb_of(scene(1))] * 2)
-    found = pictures.agreements(thumbs, np.array([0]), np.array([1]), np.array([[1.0, 0, 0, 0, 1, 0]]))[0]
-    assert dict(zip(pictures.AGREEMENT, found, strict=True))["mean"] > 0.97
+    found = agreements.agreements(thumbs, np.array([0]), np.array([1]), np.array([[1.0, 0, 0, 0, 1, 0]]))[0]
+    assert dict(zip(agreements.AGREEMENT, found, strict=True))["mean"] > 0.97

@@ -1,43 +1,36 @@
-"""Pictures: fingerprints of their thumbnails, and of parts of them.
+"""Images: fingerprints of their thumbnails, and of parts of them.
 
-Everything after decoding (`neardup.thumbs`) is integers. A picture without information (flat) has
+Everything after decoding (`images.thumbs`) is integers. An image without information (flat) has
 no fingerprint. `phash`, `dhash` and `ahash` are those of the PyPI package imagehash.
 """
 
 from __future__ import annotations
 
-import io
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup import _native
-from neardup.errors import InvalidType, InvalidValue, shown
-from neardup.thumbs import PIXELS, SIDE, Picture, Thumbs, decode, decoded, formats
-
-if TYPE_CHECKING:
-    from PIL import Image
+from neardup.images.thumbs import PIXELS, SIDE, Thumbs
 
 Matrix = npt.NDArray[np.float64]
 
 BITS: Final = 256
-# How a picture is made small before its bits are taken; raised when another way gives other bits.
+# How an image is made small before its bits are taken; raised when another way gives other bits.
 SMALL: Final = 3
-# Least deviation of the grey levels, in quarters: of a picture, and of a part that is asked for.
+# Least deviation of the grey levels, in quarters: of an image, and of a part that is asked for.
 FLAT: Final = 6
 DULL: Final = 20
-HASHES: Final = {"dct-signs": (256,), "phash": (64, 256), "dhash": (64, 256), "ahash": (64, 256)}
 
 # --- views -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A part of a picture, perhaps turned: where the unit square of what is seen lies in the picture's."""
+    """A part of an image, perhaps turned: where the unit square of what is seen lies in the image's."""
 
     name: str
     matrix: tuple[float, ...]
@@ -114,7 +107,7 @@ def fingerprints_of(
 
 
 def symmetry_matrix(symmetry: int) -> Matrix:
-    """Where the unit square seen through a symmetry lies in the picture's, as a 3 x 3 matrix."""
+    """Where the unit square seen through a symmetry lies in the image's, as a 3 x 3 matrix."""
     found = np.eye(3)
     if symmetry & 4:
         found = found[[1, 0, 2]]
@@ -149,85 +142,3 @@ def trimmed(thumb: Thumbs) -> tuple[float, float, float, float] | None:
     if right - left < SIDE // 4 or bottom - top < SIDE // 4 or max(edges) < 2:
         return None
     return left / SIDE, top / SIDE, right / SIDE, bottom / SIDE
-
-
-# --- hashes of other makes -------------------------------------------------------------------------------
-
-
-def _cosines(size: int) -> Matrix:
-    at = np.arange(size)
-    return np.asarray(2 * np.cos(np.pi * at[:, None] * (2 * at[None, :] + 1) / (2 * size)))
-
-
-def classic_bits(image: Image.Image, kind: str, bits: int) -> npt.NDArray[np.bool_]:
-    """The bits of `phash`, `dhash` or `ahash`, highest first, as imagehash computes them."""
-    from PIL import Image
-
-    side = {64: 8, 256: 16}[bits]
-    grey = image.convert("L")
-    size = {"phash": (side * 4, side * 4), "dhash": (side + 1, side), "ahash": (side, side)}[kind]
-    pixels = np.asarray(grey.resize(size, Image.Resampling.LANCZOS))
-    if kind == "dhash":
-        return np.asarray(pixels[:, 1:] > pixels[:, :-1]).ravel()
-    if kind == "ahash":
-        return np.asarray(pixels > pixels.mean()).ravel()
-    cosines = _cosines(side * 4)[:side]
-    low = cosines @ pixels.astype(np.float64) @ cosines.T
-    return np.asarray(low > np.median(low)).ravel()
-
-
-def fingerprint_pictures(
-    pictures: Any, hash: str, bits: int, threads: int | None = None
-) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """Words and validity of pictures: paths, bytes of files, Pillow images, or None for no picture."""
-    if isinstance(pictures, (str, bytes, os.PathLike)) or not isinstance(pictures, Iterable):
-        raise InvalidType(f"pictures must be a list of paths or images, not {shown(pictures)}")
-    given = list(pictures)
-    words = np.zeros((len(given), bits // 64), dtype=np.uint64)
-    valid = np.zeros(len(given), dtype=bool)
-    for row, picture in enumerate(given):
-        if picture is None:
-            continue
-        if hash == "dct-signs":
-            thumb = np.frombuffer(_picture(picture).thumb, dtype=np.uint8)[None]
-            words[row : row + 1], valid[row : row + 1] = fingerprints_of(thumb, [WHOLE], threads=threads)
-            continue
-        found = classic_bits(_image(picture), hash, bits)
-        packed = np.packbits(found[::-1], bitorder="little")
-        words[row], valid[row] = packed.view("<u8"), True
-    return words, valid
-
-
-def _picture(given: Any) -> Picture:
-    if isinstance(given, (str, os.PathLike)):
-        with open(given, "rb") as file:
-            return decode(file.read())
-    if isinstance(given, bytes):
-        return decode(given)
-    if isinstance(given, Picture):
-        return given
-    return decoded(_image(given))
-
-
-def _image(given: Any) -> Image.Image:
-    from PIL import Image
-
-    found: Image.Image
-    if isinstance(given, Image.Image):
-        return given
-    if isinstance(given, bytes):
-        found = Image.open(io.BytesIO(given), formats=formats())
-        return found
-    if isinstance(given, (str, os.PathLike)):
-        found = Image.open(given, formats=formats())
-        found.load()
-        return found
-    raise InvalidType(f"a picture is a path, bytes or a Pillow image, not {shown(given)}")
-
-
-def check_hash(hash: str, bits: int) -> None:
-    """Raise unless there is such a hash of pictures."""
-    if hash not in HASHES:
-        raise InvalidValue(f"hash {shown(hash)} is not for pictures; known: {', '.join(HASHES)}")
-    if bits not in HASHES[hash]:
-        raise InvalidValue(f"hash {hash!r} has {' or '.join(map(str, HASHES[hash]))} bits, not {bits}")

@@ -1,4 +1,4 @@
-"""Pictures in the flow: their fingerprints, how candidates are proposed, and how they are judged."""
+"""Images in the flow: their fingerprints, how candidates are proposed, and how they are judged."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from neardup import pictures
 from neardup.candidates import Candidates, Ways
-from neardup.features.image import WHOLE, fingerprints_of
 from neardup.fingerprints import Fingerprints
+from neardup.images import comparisons, proposals, rules
+from neardup.images.prints import asked, stored
+from neardup.images.thumbs import THUMB, Thumbs
+from neardup.images.views import WHOLE, fingerprints_of
 from neardup.numbering import steps
 from neardup.representatives import Representatives
 from neardup.schemes import Scheme
 from neardup.settings import Settings
 from neardup.sources import Source
-from neardup.thumbs import THUMB, Thumbs
 from neardup.types import Batch, PairNumbers, TextNumbers
 from neardup.verdicts import Judgements
 from neardup.verifiers import Verdicts
 
 
 def fingerprints(scheme: Scheme, batch: Batch, *, threads: int | None) -> Fingerprints:
-    """The fingerprints of a batch: of whole pictures."""
-    assert batch.pictures is not None
-    words, valid = fingerprints_of(batch.pictures, [WHOLE], threads=threads)
+    """The fingerprints of a batch: of whole images."""
+    assert batch.images is not None
+    words, valid = fingerprints_of(batch.images, [WHOLE], threads=threads)
     return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
 
 
 def thumbs_of(sources: Sequence[Source], texts: Representatives, *, memory: int, work: str | None) -> Thumbs:
-    """The thumbnails of the pictures that stand for others, on the disk where memory does not do."""
+    """The thumbnails of the images that stand for others, on the disk where memory does not do."""
     wanted = np.full(len(texts.of_document), -1, dtype=np.int64)
     wanted[texts.document] = np.arange(len(texts.document))
     shape = (len(texts.document), THUMB)
@@ -49,8 +50,8 @@ def thumbs_of(sources: Sequence[Source], texts: Representatives, *, memory: int,
     for source in sources:
         for batch in source:
             numbers = wanted[at : at + len(batch)]
-            assert batch.pictures is not None
-            thumbs[numbers[numbers >= 0]] = batch.pictures[numbers >= 0]
+            assert batch.images is not None
+            thumbs[numbers[numbers >= 0]] = batch.images[numbers >= 0]
             at += len(batch)
     return thumbs
 
@@ -63,30 +64,30 @@ def propose(
     threads: int | None,
     tell: Sequence[Callable[[float], None]],
 ) -> pa.Table:
-    """Pairs of pictures that are near enough, each with the ways to lay one on the other.
+    """Pairs of images that are near enough, each with the ways to lay one on the other.
 
     Each of four steps tells which share of it is done.
     """
     radius = _radius(settings)
     thumbs()
     tell[0](1.0)
-    kept = pictures.stored(thumbs(), threads=threads)
-    asking = pictures.asked(thumbs(), threads=threads)
+    kept = stored(thumbs(), threads=threads)
+    asking = asked(thumbs(), threads=threads)
     tell[1](1.0)
-    ways = pictures.propose(kept, asking, radius, threads=threads, tell=tell[2])
+    ways = proposals.propose(kept, asking, radius, threads=threads, tell=tell[2])
     if settings.radius is None:
-        ways = pictures.merged(ways, pictures.propose_by_corners(thumbs(), threads=threads))
+        ways = proposals.merged(ways, proposals.propose_by_corners(thumbs(), threads=threads))
     found = ways.table()
     tell[3](1.0)
     way = (
-        f"{len(kept.prints)} fingerprints of {documents} pictures, "
+        f"{len(kept.prints)} fingerprints of {documents} images, "
         f"{len(asking.prints)} asked for, radius {radius}"
     )
     return found.replace_schema_metadata({b"plan": way.encode()})
 
 
 def _radius(settings: Settings) -> int:
-    return pictures.RADIUS if settings.radius is None else settings.radius
+    return proposals.RADIUS if settings.radius is None else settings.radius
 
 
 def candidates(
@@ -97,7 +98,7 @@ def candidates(
     thumbs: Callable[[], Thumbs],
 ) -> Candidates:
     """What `propose` gave as candidates."""
-    ways = pictures.Proposals.of(proposed)
+    ways = proposals.Proposals.of(proposed)
     way = (proposed.schema.metadata or {})[b"plan"].decode()
     low, high = np.minimum(ways.left, ways.right), np.maximum(ways.left, ways.right)
     allowed = texts.comparable(TextNumbers(low), TextNumbers(high))
@@ -122,10 +123,10 @@ def candidates(
 
 @dataclass(frozen=True, slots=True)
 class Laying:
-    """Judges pairs of pictures, laid on each other in the ways that were found for each pair."""
+    """Judges pairs of images, laid on each other in the ways that were found for each pair."""
 
     ways: Ways
-    rule: pictures.ImageRule
+    rule: rules.ImageRule
     round: int
     threads: int | None
 
@@ -138,7 +139,7 @@ class Laying:
     def judge(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
         ways = self.ways
         rows = np.searchsorted(ways.keys, left << 32 | right)
-        seen = pictures.verify(
+        seen = comparisons.verify(
             ways.thumbs(),
             ways.proposals,
             ways.begin[rows],
@@ -155,5 +156,5 @@ class Laying:
 
 def judge(name: str, settings: Settings, ways: Ways, *, round: int, threads: int | None) -> Laying:
     """Judges by the rule with that name."""
-    rule = pictures.rule_of(name, settings.similarity, ignore_colour=settings.ignore_colour)
+    rule = rules.rule_of(name, settings.similarity, ignore_colour=settings.ignore_colour)
     return Laying(ways, rule, round, threads)

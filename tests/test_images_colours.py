@@ -1,4 +1,4 @@
-"""Colours: tints and filters are the same picture, clearly other colours another one."""
+"""Colours: tints and filters are the same image, clearly other colours another one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from PIL import Image, ImageEnhance, ImageOps
 
 import neardup as nd
-from neardup import pictures
 from neardup.adapters.cli import run
+from neardup.images import rules
 
 from .scenes import data_of, dedupe, rows_of, saved, scene, shirt, verdict
 
@@ -69,14 +69,14 @@ def _yrot(image: Image.Image, degrees: int) -> Image.Image:
 @pytest.mark.parametrize("name", SAME_COLOURS)
 def test_tints_filters_and_grey_are_no_other_colours(name: str) -> None:
     for seed in range(6):
-        assert (verdict(scene(seed), SAME_COLOURS[name](scene(seed))) or "").startswith("same picture")
-        assert verdict(scene(seed), SAME_COLOURS[name](scene(seed))) not in pictures.REJECTED
+        assert (verdict(scene(seed), SAME_COLOURS[name](scene(seed))) or "").startswith("same image")
+        assert verdict(scene(seed), SAME_COLOURS[name](scene(seed))) not in rules.REJECTED
 
 
 @pytest.mark.parametrize("name", OTHER_COLOURS)
-def test_a_picture_in_clearly_other_colours_is_another_one(name: str) -> None:
+def test_an_image_in_clearly_other_colours_is_another_one(name: str) -> None:
     for seed in range(6):
-        assert verdict(scene(seed), OTHER_COLOURS[name](scene(seed))) == "same picture in other colours"
+        assert verdict(scene(seed), OTHER_COLOURS[name](scene(seed))) == "same image in other colours"
 
 
 def test_search_and_explain_look_at_colours_as_a_run_does(
@@ -88,7 +88,7 @@ def test_search_and_explain_look_at_colours_as_a_run_does(
         assert run(["search", str(one), "--in", str(tmp_path), *options]) == 0
         assert len(capsys.readouterr().out.splitlines()) == count
         assert run(["explain", str(one), str(other), *options]) == 0
-        assert f"{word}: same picture" in capsys.readouterr().out
+        assert f"{word}: same image" in capsys.readouterr().out
 
 
 def test_colour_variants_of_a_shop_are_different_products(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_colour_variants_of_a_shop_are_different_products(tmp_path: Path) -> Non
     dedupe(tmp_path, out[0], "--no-guards")
     evidence = rows_of(out[0], "evidence")
     assert sum(row["keep"] for row in rows_of(out[0])) == 3
-    assert {row["reason"] for row in evidence if not row["accepted"]} == {"same picture in other colours"}
+    assert {row["reason"] for row in evidence if not row["accepted"]} == {"same image in other colours"}
     dedupe(tmp_path, out[1], "--no-guards", "--ignore-colour")
     assert sum(row["keep"] for row in rows_of(out[1])) == 1
     assert json.loads((out[1] / "manifest.json").read_text())["settings"]["ignore_colour"] is True

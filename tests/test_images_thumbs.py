@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageOps
 
 import neardup as nd
-from neardup import thumbs
+from neardup.images import thumbs
+from neardup.images.thumbs import THUMB, BadImage, address, decode, look
 from neardup.sources import images, open_source
 from neardup.sources.files import File
-from neardup.thumbs import THUMB, BadPicture, address, decode, look
 from neardup.types import Bad
 
 from .scenes import data_of, fingerprint_of, print_of, saved, scene
@@ -41,7 +41,7 @@ def test_reduced_decoding_of_jpeg_changes_a_few_bits_at_most() -> None:
 
 
 @pytest.mark.parametrize("turn", range(1, 9))
-def test_a_picture_is_turned_as_exif_says(turn: int) -> None:
+def test_an_image_is_turned_as_exif_says(turn: int) -> None:
     image = scene(3, (300, 200))
     notes = Image.Exif()
     notes[0x0112] = turn
@@ -71,7 +71,7 @@ def test_a_drawing_on_nothing_is_seen() -> None:
 
 
 def test_too_many_pixels_are_an_error_and_not_a_crash() -> None:
-    with pytest.raises(BadPicture, match="limit"):
+    with pytest.raises(BadImage, match="limit"):
         decode(data_of(scene(1)), limit=1000)
 
 
@@ -81,17 +81,17 @@ def test_too_many_pixels_are_an_error_and_not_a_crash() -> None:
     st.integers(0, 2000),
 )
 @settings(max_examples=150, deadline=None)
-def test_damaged_bytes_give_a_picture_or_a_reason(noise: bytes, kind: str, at: int) -> None:
+def test_damaged_bytes_give_a_image_or_a_reason(noise: bytes, kind: str, at: int) -> None:
     data = data_of(scene(2, (40, 30)), kind)
     at %= len(data)
     try:
         assert len(decode(data[:at] + noise + data[at + len(noise) :]).thumb) == THUMB
-    except BadPicture:
+    except BadImage:
         return
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["file"])
-def test_every_picture_file_is_treated_as_its_manifest_allows(entry: dict[str, Any]) -> None:
+def test_every_image_file_is_treated_as_its_manifest_allows(entry: dict[str, Any]) -> None:
     bad: list[Bad] = []
     source = open_source(str(BAD / entry["file"]), format="image", on_bad=bad.append, unique=True)
     ids = [name for batch in source for name in batch.ids.to_pylist()]
@@ -109,24 +109,24 @@ def test_every_picture_file_is_treated_as_its_manifest_allows(entry: dict[str, A
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
-def test_every_format_shows_the_same_picture(kind: str, tmp_path: Path) -> None:
+def test_every_format_shows_the_same_image(kind: str, tmp_path: Path) -> None:
     path = saved(scene(4), tmp_path / f"a.{kind.lower()}")
     assert nd.distance(print_of(path), print_of(scene(4))) <= 24
     (batch,) = open_source(str(path), format="image")
     assert batch.ids.to_pylist() == [str(path)]
 
 
-def test_a_heic_picture_is_read_with_the_extra(tmp_path: Path) -> None:
+def test_a_heic_image_is_read_with_the_extra(tmp_path: Path) -> None:
     heif = pytest.importorskip("pillow_heif", reason="needs the extra: pip install neardup[heic]")
     heif.from_pillow(scene(4)).save(tmp_path / "a.heic", quality=90)
     assert nd.distance(print_of(tmp_path / "a.heic"), print_of(scene(4))) <= 12
     data = (tmp_path / "a.heic").read_bytes()
     for cut in (20, len(data) // 2, len(data) - 50):
-        with pytest.raises(BadPicture):
+        with pytest.raises(BadImage):
             decode(data[:cut])
 
 
-def test_a_heic_picture_without_the_extra_is_told_the_way_out_and_not_remembered(
+def test_a_heic_image_without_the_extra_is_told_the_way_out_and_not_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + bytes(100)
@@ -138,7 +138,7 @@ def test_a_heic_picture_without_the_extra_is_told_the_way_out_and_not_remembered
         assert list(open_source(str(tmp_path / "a.heic"), format="image", on_bad=bad.append)) == []
         assert (
             bad[0].reason
-            == "is a HEIC picture, which needs pillow_heif; install it: pip install 'neardup[heic]'"
+            == "is a HEIC image, which needs pillow_heif; install it: pip install 'neardup[heic]'"
         )
     thumbs._heif.cache_clear()
     cache = images.Cache()
@@ -151,8 +151,8 @@ def test_a_heic_picture_without_the_extra_is_told_the_way_out_and_not_remembered
 def test_a_preview_holds_pixels_and_nothing_else() -> None:
     notes = Image.Exif()
     notes[0x010E] = "a secret place"
-    picture, colours = look(data_of(scene(1), "JPEG", exif=notes))
-    assert (picture.width, picture.height) == colours.size == (320, 240)
+    image, colours = look(data_of(scene(1), "JPEG", exif=notes))
+    assert (image.width, image.height) == colours.size == (320, 240)
     shown = address(colours)
     assert shown.startswith("data:image/jpeg;base64,")
     assert b"secret" not in base64.b64decode(shown.partition(",")[2])
