@@ -9,7 +9,7 @@ RUST   := $(wildcard src/*.rs src/*/*.rs src/*/*/*.rs) Cargo.toml Cargo.lock
 RUNS    ?= 100000
 TARGETS ?=
 
-.PHONY: demo test check versions fuzz bench format lint types system clean
+.PHONY: demo test test-arm test-levels check versions fuzz bench format lint types system emulation clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -17,6 +17,28 @@ demo: $(VENV)/.built
 test: $(VENV)/.dev
 	cargo test --quiet --locked --no-default-features
 	$(BIN)/python -m pytest
+
+# The tests of the core on a CPU that is not here: on aarch64, and at every instruction level of x86-64. Processors
+# are emulated, so this takes minutes.
+CORE      := cargo test --quiet --locked --no-default-features
+ARM       := aarch64-unknown-linux-gnu
+X86       := x86_64-unknown-linux-gnu
+EMULATION := qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+
+test-arm: emulation
+	rustup target add $(ARM)
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	NEARDUP_SIMD_BEST=neon $(CORE) --target $(ARM)
+
+# Each level that this machine has, then a CPU without AVX2 and one without AVX-512. NEARDUP_SIMD_BEST is the level that
+# the tests must then find.
+test-levels: emulation
+	for level in scalar avx2 avx512-base avx512; do NEARDUP_SIMD=$$level $(CORE) --target $(X86) || exit 1; done
+	for cpu in Nehalem:scalar Haswell:avx2; do \
+	  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="qemu-x86_64 -cpu $${cpu%:*}" \
+	  NEARDUP_SIMD_BEST=$${cpu#*:} $(CORE) --target $(X86) || exit 1; \
+	done
 
 check: lint types test versions
 
@@ -67,6 +89,13 @@ system:
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing \
 	  || echo "could not install: $$missing" >&2; \
 	fi
+
+emulation:
+	@missing=; for name in qemu-aarch64 qemu-x86_64 aarch64-linux-gnu-gcc; do command -v $$name >/dev/null || missing=1; done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(EMULATION); \
+	else echo "missing; on Debian: apt-get install $(EMULATION)" >&2; exit 1; fi
 
 $(VENV)/.dev: $(VENV)/.built requirements/dev.lock requirements/system.txt
 	$(MAKE) --no-print-directory system

@@ -200,7 +200,10 @@ def components(left: _Rows, right: _Rows, count: int) -> _Rows:
     """The smallest row connected with each row."""
 
 def set_simd(level: str) -> None:
-    """Use `scalar`, `avx2` or `avx512` from now on; an empty text asks the environment again."""
+    """Use this level from now on, or the best one below it that the machine has.
+
+    They are `scalar`, `neon`, `avx2`, `avx512-base` and `avx512`. An empty text asks the environment again.
+    """
 
 def simd_level() -> str:
     """The level in use."""

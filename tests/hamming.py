@@ -12,7 +12,7 @@ from neardup import Fingerprints, _native
 WIDTHS = (64, 128, 192, 256, 1088, 4096)
 WORDS = (1, 2, 3, 4, 5, 16, 17, 33, 64, 129, 511, 1024)
 """Numbers of words, among them one of every size that the engine is compiled for."""
-LEVELS = ("scalar", "avx2", "avx512")
+LEVELS = ("scalar", "avx2", "avx512-base", "avx512")
 
 
 def random_values(bits: int) -> st.SearchStrategy[int]:

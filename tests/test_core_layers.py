@@ -30,7 +30,7 @@ ROOMS = (
     "bindings",
 )
 
-VARIANTS = {"avx2", "avx512", "neon"}
+VARIANTS = {"avx2", "avx512", "avx512_base", "neon"}
 
 pytestmark = pytest.mark.skipif(not SOURCES.is_dir(), reason="the sources of the core are not here")
 

@@ -31,7 +31,7 @@ UNSAFE = {
 }
 
 # The forms of a kernel for some processors: its face, with the plain form, denies what they allow.
-VARIANTS = [name for name in FILES if Path(name).stem in ("avx2", "avx512", "neon")]
+VARIANTS = [name for name in FILES if Path(name).stem in ("avx2", "avx512", "avx512_base", "neon")]
 
 # What turns a panic into an error.
 GUARDS = {"caught", "interruptible", "watched"}

@@ -102,7 +102,7 @@ def test_the_number_of_threads_decides_nothing_not_even_in_the_manifest(threads:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-@pytest.mark.parametrize("level", ["scalar", "avx2", "avx512"])
+@pytest.mark.parametrize("level", ["scalar", "avx2", "avx512-base", "avx512"])
 def test_the_vector_unit_decides_nothing(level: str, tmp_path: Path, plain: tuple[bytes, bytes]) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     done = process("dedupe", path, "-o", tmp_path / "out", env={"NEARDUP_SIMD": level})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from neardup import _native
 from neardup.schemes import Scheme, scheme
 
-LEVELS = ("scalar", "avx2", "avx512")
+LEVELS = ("scalar", "avx2", "avx512-base", "avx512")
 SCHEMES = {
     "chars:1": scheme("chars:1"),
     "chars:4": scheme("chars:4"),

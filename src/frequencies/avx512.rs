@@ -5,10 +5,10 @@ use std::arch::x86_64::*;
 
 use crate::frequencies::{AHEAD, ALONE, Bucket, PLACES, SLOTS, Slots, home, key_of, line_of};
 use crate::system::simd;
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 use crate::system::spread::Spread;
 
-impl Avx512 {
+impl Avx512Base {
     /// Count each of *keys* once, until there is no *room* for a new one; how many are done, and how many were new.
     pub fn add_counts(self, lines: &mut [Slots], keys: &[u64], room: usize, spread: Spread) -> (usize, usize) {
         // SAFETY: `in_force` found the instructions.

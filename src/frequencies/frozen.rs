@@ -8,7 +8,7 @@ use crate::frequencies::sketch::{ROWS, cell, sketched};
 use crate::system::memory;
 use crate::system::simd;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 use crate::system::spread::Spread;
 
 /// The classes of features that two documents share: all others weigh nothing. A look-up reads one line of the cache.
@@ -167,7 +167,7 @@ impl Frozen {
     pub fn look_up(&self, hashes: &[u64], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if let Lookup::Exact(table) = &self.lookup
-            && let Some(cpu) = Avx512::in_force()
+            && let Some(cpu) = Avx512Base::in_force()
         {
             return cpu.classes(&table.buckets, hashes, table.spread, out);
         }

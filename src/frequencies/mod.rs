@@ -19,9 +19,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use classes::knee_of;
 pub use classes::{ABOVE_KNEE, ALONE, RARE, WEIGHTS};
-pub use frozen::{Bucket, Frozen, PLACES, home};
+pub use frozen::Frozen;
+#[cfg(target_arch = "x86_64")]
+pub use frozen::{Bucket, PLACES, home};
 use frozen::{ExactTable, Lookup};
-pub use shard::{AHEAD, SLOTS, Shard, Slots, key_of, line_of};
+#[cfg(target_arch = "x86_64")]
+pub use shard::{AHEAD, SLOTS, Slots, line_of};
+pub use shard::{Shard, key_of};
 use sketch::{ROWS, cell, sketched};
 
 use crate::frequencies::grams::{Census, Grams};

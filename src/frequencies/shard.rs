@@ -4,7 +4,7 @@
 use crate::system::memory;
 use crate::system::simd;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 use crate::system::spread::Spread;
 
 /// Keys and counts in one line of the cache; places are taken in order, and 0 marks a free one.
@@ -75,7 +75,7 @@ impl Shard {
     /// Count each of *keys* once.
     pub fn add_all(&mut self, mut keys: &[u64]) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(cpu) = Avx512::in_force() {
+        if let Some(cpu) = Avx512Base::in_force() {
             while !keys.is_empty() {
                 let room = self.room();
                 let (done, new) = cpu.add_counts(&mut self.lines, keys, room, self.spread);

@@ -76,15 +76,15 @@ impl Key {
     pub fn extract<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
         #[cfg(target_arch = "x86_64")]
         match level() {
-            Level::Avx512 if self.runs.len() <= 3 => {
+            Level::Avx512 | Level::Avx512Base if self.runs.len() <= 3 => {
                 // SAFETY: the level says that the machine has the features.
                 return unsafe { self.extract_runs_avx512(rows, keys) };
             }
-            Level::Avx512 | Level::Avx2 => {
-                // SAFETY: the level says that the machine has the features; both include BMI2.
+            Level::Avx512 | Level::Avx512Base | Level::Avx2 => {
+                // SAFETY: the level says that the machine has the features; all include BMI2.
                 return unsafe { self.extract_pext(rows, keys) };
             }
-            Level::Scalar => {}
+            Level::Scalar | Level::Neon => {}
         }
         let _ = (level, Level::Scalar);
         self.extract_runs(rows, keys);
@@ -146,6 +146,7 @@ fn gather<const W: usize>(parts: impl AsRef<[Part]>, rows: &[[u64; W]], keys: &m
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::simd::tests::at_every_level;
 
     #[test]
     fn a_key_gathers_the_bits_of_its_mask() {
@@ -161,13 +162,11 @@ mod tests {
         for mask in [[0xffff, 0], [0x8421_8421_8421, 0x1111], [0, 0xff00_00ff], [0, 0]] {
             let key = Key::new(&mask);
             let expected: Vec<u32> = rows.iter().map(|row| key.of(row)).collect();
-            for name in ["scalar", "avx2", "avx512"] {
-                crate::system::simd::set_level(name).unwrap();
+            at_every_level(|name| {
                 let mut keys = [0; BATCH];
                 key.extract(&rows, &mut keys);
                 assert_eq!(keys[..100], expected, "{name}");
-            }
+            });
         }
-        crate::system::simd::set_level("").unwrap();
     }
 }

@@ -6,3 +6,6 @@ pub mod widths;
 pub mod distance;
 pub mod keys;
 pub mod plan;
+pub mod planes;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod tiles;

@@ -5,9 +5,9 @@ use std::arch::x86_64::*;
 
 use crate::frequencies::grams::{self, GRAMS, Grams, NUMBERS, START};
 use crate::hash::mix::avx512::finish_all;
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 
-impl Avx512 {
+impl Avx512Base {
     /// See `grams::Census::add`.
     pub fn count_grams(self, grams: Grams<'_>, document: u32, seen: &mut [u32; GRAMS]) {
         // SAFETY: `in_force` found the instructions.
@@ -27,16 +27,27 @@ impl Avx512 {
     }
 }
 
-/// The byte shuffles that make runs of four of 64 bytes: the first sixteen, the next, and the next.
-pub const WINDOWS: [[u8; 64]; 3] = {
-    let mut shuffles = [[0; 64]; 3];
+/// The four-byte words that a quarter of sixteen runs of four is cut from, for the first sixteen of 64 bytes, the next,
+/// and the next.
+const WORDS: [[u32; 16]; 3] = {
+    let mut words = [[0; 16]; 3];
     let mut at = 0;
-    while at < 192 {
-        shuffles[at / 64][at % 64] = (at / 4 + at % 4) as u8;
+    while at < 48 {
+        words[at / 16][at % 16] = (at / 4 + at % 4 % 2) as u32;
         at += 1;
     }
-    shuffles
+    words
 };
+
+/// Runs of four of 64 bytes: the sixteen that begin at 16 * *part*, of three parts.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+pub fn windows(bytes: __m512i, part: usize) -> __m512i {
+    // SAFETY: sixteen numbers are 64 bytes.
+    let words = unsafe { _mm512_loadu_si512(WORDS[part].as_ptr().cast()) };
+    let runs = _mm_set_epi8(6, 5, 4, 3, 5, 4, 3, 2, 4, 3, 2, 1, 3, 2, 1, 0);
+    _mm512_shuffle_epi8(_mm512_permutexvar_epi32(words, bytes), _mm512_broadcast_i32x4(runs))
+}
 
 /// The 64 bytes of the text at the beginning of a gram.
 #[inline]
@@ -47,14 +58,21 @@ pub fn letters(grams: Grams<'_>, row: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(letters.as_ptr().cast()) }
 }
 
-/// The numbers of 64 characters in the alphabet.
+/// The numbers of 64 characters in the alphabet, which has digits, small letters, and `_` in the gap behind z.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw")]
 fn numbers(letters: __m512i) -> __m512i {
-    let (low, high) = NUMBERS.split_at(64);
-    // SAFETY: two halves of 64 bytes.
-    let (low, high) = unsafe { (_mm512_loadu_si512(low.as_ptr().cast()), _mm512_loadu_si512(high.as_ptr().cast())) };
-    _mm512_permutex2var_epi8(low, letters, high)
+    let row = |from: usize| {
+        // SAFETY: a row is 16 bytes.
+        _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128(NUMBERS[from..from + 16].as_ptr().cast()) })
+    };
+    let last = _mm512_mask_mov_epi8(row(0x70), 0x8000_8000_8000_8000, row(0x50));
+    let high = _mm512_and_si512(letters, _mm512_set1_epi8(0x70));
+    let of = |high_bits: i8| _mm512_cmpeq_epi8_mask(high, _mm512_set1_epi8(high_bits));
+    let low = _mm512_and_si512(letters, _mm512_set1_epi8(0x0f));
+    let digits = _mm512_maskz_shuffle_epi8(of(0x30), row(0x30), low);
+    let letters = _mm512_mask_shuffle_epi8(digits, of(0x60), row(0x60), low);
+    _mm512_mask_shuffle_epi8(letters, of(0x70) | of(0x50), last, low)
 }
 
 /// `grams::place` of sixteen grams whose characters have these numbers. It is below `GRAMS`, whatever they were.
@@ -70,15 +88,13 @@ fn places(numbers: __m512i) -> [u32; 16] {
 }
 
 /// See `grams::Census::add`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw")]
 pub fn count(grams: Grams<'_>, document: u32, seen: &mut [u32; GRAMS]) {
     let mut begin = 0;
     while begin < grams.len() {
         let numbers = numbers(letters(grams, begin));
-        for windows in &WINDOWS {
-            // SAFETY: a shuffle is 64 bytes.
-            let windows = unsafe { _mm512_loadu_si512(windows.as_ptr().cast()) };
-            let places = places(_mm512_permutexvar_epi8(windows, numbers));
+        for part in 0..3 {
+            let places = places(windows(numbers, part));
             for place in &places[..16.min(grams.len().saturating_sub(begin))] {
                 // SAFETY: a place is below the number of grams.
                 grams::count(unsafe { seen.get_unchecked_mut(*place as usize) }, document);
@@ -89,7 +105,7 @@ pub fn count(grams: Grams<'_>, document: u32, seen: &mut [u32; GRAMS]) {
 }
 
 /// See `grams::look_up`.
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw")]
 pub fn look_up(table: &[u8; GRAMS], grams: &[u32], out: &mut [u8]) {
     assert_eq!(grams.len(), out.len(), "an answer for each");
     for (grams, out) in grams.chunks(16).zip(out.chunks_mut(16)) {

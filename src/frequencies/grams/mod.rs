@@ -11,7 +11,7 @@ pub mod avx512;
 use crate::hash::mix;
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 use crate::text::features::{CHARS, GRAM, seed_of};
 
 /// Characters of a gram.
@@ -61,7 +61,7 @@ pub fn of_hash(hash: u64) -> Option<u32> {
 /// The hash of each gram.
 pub fn hashes(grams: &[u32], out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force() {
+    if let Some(cpu) = Avx512Base::in_force() {
         return cpu.gram_hashes(grams, out);
     }
     for (gram, out) in grams.iter().zip(out) {
@@ -72,7 +72,7 @@ pub fn hashes(grams: &[u32], out: &mut [u64]) {
 /// What a table of all grams says of each.
 pub fn look_up(table: &[u8; GRAMS], grams: &[u32], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force() {
+    if let Some(cpu) = Avx512Base::in_force() {
         return cpu.look_up_grams(table, grams, out);
     }
     for (gram, out) in grams.iter().zip(out) {
@@ -136,7 +136,7 @@ impl Census {
         self.documents += 1;
         let (seen, document) = (&mut self.seen[..], self.documents);
         #[cfg(target_arch = "x86_64")]
-        if let Some(cpu) = Avx512::in_force()
+        if let Some(cpu) = Avx512Base::in_force()
             && let Ok(seen) = seen.try_into()
         {
             return cpu.count_grams(grams, document, seen);
@@ -166,6 +166,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
+    use crate::system::simd::tests::at_every_level;
 
     fn padded(text: &str) -> Vec<u8> {
         let mut padded = text.as_bytes().to_vec();
@@ -196,17 +197,25 @@ mod tests {
             let grams = Grams::new(&text, length - WIDTH + 1);
             let all: Vec<u32> = (0..grams.len()).map(|row| grams.get(row)).collect();
             let (mut found, mut classes) = (vec![0; all.len()], vec![0; all.len()]);
-            hashes(&all, &mut found);
-            assert_eq!(found, all.iter().map(|gram| hash(*gram)).collect::<Vec<_>>());
+            at_every_level(|_| {
+                hashes(&all, &mut found);
+                assert_eq!(found, all.iter().map(|gram| hash(*gram)).collect::<Vec<_>>());
+            });
             let table: Box<[u8; GRAMS]> =
                 (0..GRAMS).map(|place| ((place * 7) >> 3) as u8).collect::<Vec<_>>().try_into().unwrap();
-            look_up(&table, &all, &mut classes);
-            assert_eq!(classes, all.iter().map(|gram| table[place(*gram)]).collect::<Vec<_>>());
+            at_every_level(|_| {
+                look_up(&table, &all, &mut classes);
+                assert_eq!(classes, all.iter().map(|gram| table[place(*gram)]).collect::<Vec<_>>());
+            });
         }
     }
 
     #[test]
     fn a_document_counts_once_for_a_gram() {
+        at_every_level(|_| documents_count_once_for_a_gram());
+    }
+
+    fn documents_count_once_for_a_gram() {
         let mut census = Census::new();
         let (mut expected, mut found) = (BTreeMap::new(), BTreeMap::new());
         let texts: Vec<_> = (0..100).map(|n| padded(&text(4 + n))).collect();

@@ -10,6 +10,35 @@ use std::ops::Range;
 
 use crate::hamming::distance::Planes;
 use crate::system::memory::{more_room, push};
+use crate::system::simd::Avx512;
+
+impl Avx512 {
+    /// See `distance::pairs_within`.
+    pub fn pairs_within<const W: usize>(
+        self,
+        planes: &Planes<'_, W>,
+        range: Range<usize>,
+        radius: u32,
+        hits: &mut Vec<[u32; 2]>,
+    ) {
+        // SAFETY: `in_force` found the instructions.
+        unsafe { pairs_within(planes, range, radius, hits) }
+    }
+
+    /// See `distance::pairs_between`.
+    pub fn pairs_between<const W: usize>(
+        self,
+        left: &Planes<'_, W>,
+        rows: Range<usize>,
+        right: &Planes<'_, W>,
+        columns: Range<usize>,
+        radius: u32,
+        hits: &mut Vec<[u32; 2]>,
+    ) {
+        // SAFETY: `in_force` found the instructions.
+        unsafe { pairs_between(left, rows, right, columns, radius, hits) }
+    }
+}
 
 /// Pairs `i < j` of the range within the radius; `range.end` must lie in every plane.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]

@@ -1,8 +1,5 @@
 //! Distances of many fingerprints: all pairs of a bucket, or of two, within a radius.
 //!
-//! Fingerprints lie in planes: `planes[k][i]` is word `k` of fingerprint `i`. So one vector
-//! holds the same word of eight fingerprints, whatever their width.
-//!
 //! The loop, plainly:
 //!
 //! ```text
@@ -13,34 +10,19 @@
 pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "x86_64")]
+pub mod avx512_base;
+#[cfg(target_arch = "aarch64")]
+pub mod neon;
 
 use std::ops::Range;
 
+pub use crate::hamming::planes::{Planes, distance, row};
 use crate::system::memory::push;
-use crate::system::simd::{Level, level};
-
-/// Words of fingerprints, one slice for each word.
-pub type Planes<'a, const W: usize> = [&'a [u64]; W];
-
-/// The bits in which two fingerprints differ.
-#[inline(always)]
-pub fn distance<const W: usize>(left: &[u64; W], right: &[u64; W]) -> u32 {
-    let mut sum = 0;
-    for word in 0..W {
-        sum += (left[word] ^ right[word]).count_ones();
-    }
-    sum
-}
-
-/// One fingerprint out of the planes.
-#[inline(always)]
-pub fn row<const W: usize>(planes: &Planes<'_, W>, index: usize) -> [u64; W] {
-    let mut words = [0; W];
-    for (word, plane) in words.iter_mut().zip(planes) {
-        *word = plane[index];
-    }
-    words
-}
+#[cfg(target_arch = "aarch64")]
+use crate::system::simd::Neon;
+#[cfg(target_arch = "x86_64")]
+use crate::system::simd::{Avx2, Avx512, Avx512Base};
 
 /// Pairs `i < j` of the range within the radius, appended to `hits`.
 pub fn pairs_within<const W: usize>(
@@ -53,18 +35,21 @@ pub fn pairs_within<const W: usize>(
         assert!(range.end <= plane.len() && range.start <= range.end, "the range lies in the planes");
     }
     #[cfg(target_arch = "x86_64")]
-    match level() {
-        Level::Avx512 => {
-            // SAFETY: the level says that the machine has the features.
-            return unsafe { avx512::pairs_within(planes, range, radius, hits) };
-        }
-        Level::Avx2 => {
-            // SAFETY: the level says that the machine has the features.
-            return unsafe { avx2::pairs_within(planes, range, radius, hits) };
-        }
-        Level::Scalar => {}
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.pairs_within(planes, range, radius, hits);
     }
-    let _ = (level, Level::Scalar);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512Base::in_force() {
+        return cpu.pairs_within(planes, range, radius, hits);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.pairs_within(planes, range, radius, hits);
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cpu) = Neon::in_force() {
+        return cpu.pairs_within(planes, range, radius, hits);
+    }
     pairs_within_plain(planes, range, radius, hits);
 }
 
@@ -83,16 +68,20 @@ pub fn pairs_between<const W: usize>(
         }
     }
     #[cfg(target_arch = "x86_64")]
-    match level() {
-        Level::Avx512 => {
-            // SAFETY: the level says that the machine has the features.
-            return unsafe { avx512::pairs_between(left, rows, right, columns, radius, hits) };
-        }
-        Level::Avx2 => {
-            // SAFETY: the level says that the machine has the features.
-            return unsafe { avx2::pairs_between(left, rows, right, columns, radius, hits) };
-        }
-        Level::Scalar => {}
+    if let Some(cpu) = Avx512::in_force() {
+        return cpu.pairs_between(left, rows, right, columns, radius, hits);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512Base::in_force() {
+        return cpu.pairs_between(left, rows, right, columns, radius, hits);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.pairs_between(left, rows, right, columns, radius, hits);
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cpu) = Neon::in_force() {
+        return cpu.pairs_between(left, rows, right, columns, radius, hits);
     }
     pairs_between_plain(left, rows, right, columns, radius, hits);
 }
@@ -136,6 +125,7 @@ fn pairs_between_plain<const W: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::simd::tests::at_every_level;
 
     fn mixed(seed: u64, count: usize) -> Vec<u64> {
         let mut state = seed;
@@ -159,8 +149,7 @@ mod tests {
                 let mut crossed = Vec::new();
                 pairs_between_plain(&planes, 2..31, &planes, range.clone(), radius, &mut crossed);
                 crossed.sort_unstable();
-                for name in ["scalar", "avx2", "avx512"] {
-                    crate::system::simd::set_level(name).unwrap();
+                at_every_level(|name| {
                     let mut hits = Vec::new();
                     pairs_within(&planes, range.clone(), radius, &mut hits);
                     hits.sort_unstable();
@@ -169,10 +158,9 @@ mod tests {
                     pairs_between(&planes, 2..31, &planes, range.clone(), radius, &mut hits);
                     hits.sort_unstable();
                     assert_eq!(hits, crossed, "{name} {W} words, radius {radius}, {range:?}");
-                }
+                });
             }
         }
-        crate::system::simd::set_level("").unwrap();
     }
 
     #[test]
@@ -184,9 +172,11 @@ mod tests {
                 words[j] = words[i] ^ flipped;
                 let expected: &[[u32; 2]] = if flipped.count_ones() <= radius { &[[i as u32, j as u32]] } else { &[] };
                 for end in [40, j + 1] {
-                    let mut hits = Vec::new();
-                    pairs_within(&[&words], 0..end, radius, &mut hits);
-                    assert_eq!(hits, expected, "{i} and {j} of {end}, radius {radius}");
+                    at_every_level(|name| {
+                        let mut hits = Vec::new();
+                        pairs_within(&[&words], 0..end, radius, &mut hits);
+                        assert_eq!(hits, expected, "{name}: {i} and {j} of {end}, radius {radius}");
+                    });
                 }
             }
         }

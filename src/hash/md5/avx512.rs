@@ -8,9 +8,9 @@ use std::arch::x86_64::*;
 
 use crate::hash::md5::{CONSTANTS, LANES, LONGEST};
 use crate::hash::mix::PADDING;
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 
-impl Avx512 {
+impl Avx512Base {
     /// See `md5::digests` there: word j of digest i in `out[j][i]`.
     pub fn md5(self, text: &[u8], starts: &[u32], ends: &[u32], out: &mut [[u32; LANES]; 4]) {
         // SAFETY: `in_force` found the instructions.

@@ -4,13 +4,21 @@
 use std::arch::x86_64::*;
 
 use crate::hash::mix::{FIRST, GAMMA, PADDING, SECOND};
-use crate::system::simd::Avx512;
+use crate::system::simd::{Avx512, Avx512Base};
 
 impl Avx512 {
     /// See `mix::hash_parts`.
     pub fn hash_parts(self, text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
         // SAFETY: `in_force` found the instructions.
         unsafe { hash_parts(text, starts, ends, seed, out) }
+    }
+}
+
+impl Avx512Base {
+    /// See `mix::hash_parts`.
+    pub fn hash_parts(self, text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
+        // SAFETY: `in_force` found the instructions.
+        unsafe { hash_far_parts(text, starts, ends, seed, out) }
     }
 
     /// See `mix::hash_windows`.
@@ -101,6 +109,22 @@ pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mu
     for (block, hashes) in few.chunks_mut(8).enumerate() {
         let mut eight = [0; 8];
         store([parts.some_hashes(16 * many.len() + 8 * block)], &mut eight);
+        hashes.copy_from_slice(&eight[..hashes.len()]);
+    }
+}
+
+/// `hash_parts` without VBMI, which finds the bytes of eight parts in one vector.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn hash_far_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mut [u64]) {
+    assert!(starts.len() == out.len() && ends.len() == out.len(), "a part per hash");
+    let begins = Begins::new(seed);
+    for ((starts, ends), hashes) in starts.chunks(8).zip(ends.chunks(8)).zip(out.chunks_mut(8)) {
+        // Behind the last one the first of its group again.
+        let (mut from, mut to) = ([starts[0]; 8], [ends[0]; 8]);
+        from[..starts.len()].copy_from_slice(starts);
+        to[..ends.len()].copy_from_slice(ends);
+        let mut eight = [0; 8];
+        store([far_hashes(text, &groups_of::<1>(&from, &to)[0], &begins)], &mut eight);
         hashes.copy_from_slice(&eight[..hashes.len()]);
     }
 }
@@ -241,7 +265,7 @@ fn near_hashes<const N: usize>(text: &[u8], groups: &[Group; N], begins: &Begins
 }
 
 /// Of parts anywhere, of any length.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn far_hashes(text: &[u8], group: &Group, begins: &Begins) -> __m512i {
     let room = u32::try_from(text.len().saturating_sub(PADDING)).unwrap_or(u32::MAX);
     let outside = _mm256_cmpgt_epu32_mask(group.ends, _mm256_set1_epi32(room as i32));

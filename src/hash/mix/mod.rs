@@ -18,7 +18,7 @@ pub mod avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::system::simd::Avx2;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::{Avx512, Avx512Base};
 
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub const STREAM: u64 = 0xd1b5_4a32_d192_ed03;
@@ -63,7 +63,7 @@ pub fn word(hash: u64, j: usize) -> u64 {
 /// Word *j* of each of the digests whose word 0 is in *hashes*.
 pub fn words(hashes: &[u64], j: usize, out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force()
+    if let Some(cpu) = Avx512Base::in_force()
         && j > 0
     {
         return cpu.words(hashes, STREAM.wrapping_mul(j as u64), out);
@@ -114,6 +114,10 @@ pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mu
     if let Some(cpu) = Avx512::in_force() {
         return cpu.hash_parts(text, starts, ends, seed, out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512Base::in_force() {
+        return cpu.hash_parts(text, starts, ends, seed, out);
+    }
     hash_parts_plain(text, starts, ends, seed, out);
 }
 
@@ -126,7 +130,7 @@ fn hash_parts_plain(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &
 /// The hashes of every run of *width* bytes of `text[from..]`, as many as *out* holds.
 pub fn hash_windows(text: &[u8], from: usize, width: usize, seed: u64, out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force() {
+    if let Some(cpu) = Avx512Base::in_force() {
         return cpu.hash_windows(text, from, width, seed, out);
     }
     #[cfg(target_arch = "x86_64")]
@@ -155,6 +159,7 @@ pub fn hash_windows_plain(text: &[u8], from: usize, width: usize, seed: u64, out
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::simd::tests::at_every_level;
 
     #[test]
     fn what_was_finished_is_found_again() {
@@ -190,9 +195,11 @@ mod tests {
     }
 
     #[test]
-    #[cfg(target_arch = "x86_64")]
-    fn the_kernels_hash_as_the_plain_code_does() {
-        let Some(cpu) = Avx512::in_force() else { return };
+    fn every_level_hashes_as_the_plain_code_does() {
+        at_every_level(|_| hashes_are_those_of_the_plain_code());
+    }
+
+    fn hashes_are_those_of_the_plain_code() {
         let size = 3000;
         let text: Vec<u8> = (0..(size + PADDING) as u64).map(|n| finish(n) as u8).collect();
         for longest in [0u64, 1, 3, 8, 9, 12, 16, 17, 30, 64, 200, 2000] {
@@ -204,7 +211,7 @@ mod tests {
                 for count in [0, 1, 7, 8, 9, 101] {
                     let (mut one, mut other) = (vec![0; count], vec![0; count]);
                     hash_parts_plain(&text, &starts[..count], &ends[..count], longest, &mut one);
-                    cpu.hash_parts(&text, &starts[..count], &ends[..count], longest, &mut other);
+                    hash_parts(&text, &starts[..count], &ends[..count], longest, &mut other);
                     assert_eq!(one, other);
                 }
             }
@@ -213,8 +220,14 @@ mod tests {
             for count in [0, 1, 7, 8, 9, 100] {
                 let (mut one, mut other) = (vec![0; count], vec![0; count]);
                 hash_windows_plain(&text, 3, width, 9, &mut one);
-                cpu.hash_windows(&text, 3, width, 9, &mut other);
+                hash_windows(&text, 3, width, 9, &mut other);
                 assert_eq!(one, other);
+                for j in 0..5 {
+                    words_plain(&other, j, &mut one);
+                    let mut found = vec![0; count];
+                    words(&other, j, &mut found);
+                    assert_eq!(one, found);
+                }
             }
         }
     }

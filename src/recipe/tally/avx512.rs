@@ -4,11 +4,11 @@
 use std::arch::x86_64::*;
 
 use crate::frequencies::grams::Grams;
-use crate::frequencies::grams::avx512::{WINDOWS, letters};
+use crate::frequencies::grams::avx512::{letters, windows};
 use crate::recipe::tally::List;
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 
-impl Avx512 {
+impl Avx512Base {
     /// See `tally::first_round`.
     pub fn first_round(self, all: &[u64], table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
         // SAFETY: `in_force` found the instructions.
@@ -102,7 +102,7 @@ pub fn first_round<L: Unchecked>(all: L, table: &mut [u16], tallies: &mut [u16],
 }
 
 /// See `tally::gather`; there is room for sixteen grams more than there are.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,popcnt")]
 pub fn gather_grams(all: Grams<'_>, tallies: &[u16], values: &mut [u32], counts: &mut [u32]) -> usize {
     assert!(all.len() == tallies.len(), "a tally for each gram");
     assert!(values.len() >= all.len() + 16 && counts.len() >= all.len() + 16, "room for sixteen more");
@@ -113,7 +113,7 @@ pub fn gather_grams(all: Grams<'_>, tallies: &[u16], values: &mut [u32], counts:
         // the sixteen that are written.
         unsafe {
             let tallies = _mm256_maskz_loadu_epi16(here, tallies.as_ptr().cast());
-            let some = _mm512_permutexvar_epi8(_mm512_loadu_si512(WINDOWS[0].as_ptr().cast()), letters(all, part * 16));
+            let some = windows(letters(all, part * 16), 0);
             let kept = _mm256_test_epi16_mask(tallies, tallies);
             let numbers = _mm512_maskz_compress_epi32(kept, _mm512_cvtepu16_epi32(tallies));
             let some = _mm512_maskz_compress_epi32(kept, some);

@@ -17,7 +17,7 @@ use crate::frequencies::grams::Grams;
 use crate::hash::mix;
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 
 /// So many more values than there are have room in the answer.
 pub const ROOM: usize = 16;
@@ -34,11 +34,11 @@ pub trait List: Copy {
 
     /// See `first_round`.
     #[cfg(target_arch = "x86_64")]
-    fn begin(self, cpu: Avx512, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize;
+    fn begin(self, cpu: Avx512Base, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize;
 
     /// See `gather`.
     #[cfg(target_arch = "x86_64")]
-    fn end(self, cpu: Avx512, tallies: &[u16], values: &mut [Self::Value], counts: &mut [u32]) -> usize;
+    fn end(self, cpu: Avx512Base, tallies: &[u16], values: &mut [Self::Value], counts: &mut [u32]) -> usize;
 }
 
 /// Hashes, which are spread evenly as they are.
@@ -60,12 +60,12 @@ impl List for &[u64] {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn begin(self, cpu: Avx512, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
+    fn begin(self, cpu: Avx512Base, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
         cpu.first_round(self, table, tallies, waiting)
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn end(self, cpu: Avx512, tallies: &[u16], values: &mut [u64], counts: &mut [u32]) -> usize {
+    fn end(self, cpu: Avx512Base, tallies: &[u16], values: &mut [u64], counts: &mut [u32]) -> usize {
         cpu.gather(self, tallies, values, counts)
     }
 }
@@ -91,12 +91,12 @@ impl List for Grams<'_> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn begin(self, cpu: Avx512, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
+    fn begin(self, cpu: Avx512Base, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
         cpu.first_round_of_grams(self, table, tallies, waiting)
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn end(self, cpu: Avx512, tallies: &[u16], values: &mut [u32], counts: &mut [u32]) -> usize {
+    fn end(self, cpu: Avx512Base, tallies: &[u16], values: &mut [u32], counts: &mut [u32]) -> usize {
         cpu.gather_grams(self, tallies, values, counts)
     }
 }
@@ -141,7 +141,7 @@ impl Row for u32 {
 /// Let all values write and look, at the place in the table that the first round gives; how many must wait.
 fn first_round<L: List, R: Row>(all: L, table: &mut [R], tallies: &mut [R], waiting: &mut [R]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force()
+    if let Some(cpu) = Avx512Base::in_force()
         && let (Some(table), Some(tallies), Some(waiting)) = (R::short(table), R::short(tallies), R::short(waiting))
     {
         return all.begin(cpu, table, tallies, waiting);
@@ -165,7 +165,7 @@ fn first_round<L: List, R: Row>(all: L, table: &mut [R], tallies: &mut [R], wait
 /// Write the values that have a tally, and the tallies; how many they are.
 fn gather<L: List, R: Row>(all: L, tallies: &mut [R], values: &mut [L::Value], counts: &mut [u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512::in_force()
+    if let Some(cpu) = Avx512Base::in_force()
         && let Some(tallies) = R::short(tallies)
     {
         return all.end(cpu, tallies, values, counts);
@@ -236,9 +236,14 @@ impl<R: Row> Tally<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::simd::tests::at_every_level;
 
     #[test]
-    fn different_values_are_found_once_with_their_number() {
+    fn different_values_are_found_once_with_their_number_at_every_level() {
+        at_every_level(|_| different_values_are_found_once());
+    }
+
+    fn different_values_are_found_once() {
         fn check<R: Row>(total: u64, kinds: u64, tally: &mut Tally<R>) {
             // Equal low bits, so that many meet in one place.
             let all: Vec<u64> = (0..total).map(|row| mix::finish(row % kinds) << 9).collect();
@@ -264,6 +269,10 @@ mod tests {
     }
 
     #[test]
+    fn grams_are_counted_as_their_hashes_are_at_every_level() {
+        at_every_level(|_| grams_are_counted_as_their_hashes_are());
+    }
+
     fn grams_are_counted_as_their_hashes_are() {
         for (length, letters) in [(4, 1), (5, 3), (20, 2), (300, 5), (3000, 26), (65_000, 30)] {
             let letter = |n: u64| b'a' + (mix::finish(n) % letters) as u8;

@@ -6,7 +6,9 @@ use std::arch::x86_64::*;
 
 use crate::hash::mix::avx512::{PaddedParts, eight_windows, finish, load, window_shuffle};
 use crate::hash::mix::{GAMMA, PADDING, STREAM};
-use crate::system::simd::Avx512;
+use crate::recipe::slices::Sums;
+use crate::recipe::votes::{Group, weigh_plain};
+use crate::system::simd::{Avx512, Avx512Base};
 
 impl Avx512 {
     /// See `votes::count`.
@@ -38,6 +40,31 @@ impl Avx512 {
         // SAFETY: `in_force` found the instructions.
         unsafe { at_least(ones, least) }
     }
+}
+
+/// In slices: a full adder is three instructions here.
+impl Avx512Base {
+    /// See `votes::count`.
+    pub fn count(self, words: &[u64], sums: &mut Sums) {
+        // SAFETY: `in_force` found the instructions.
+        unsafe { count_in_slices(words, sums) }
+    }
+
+    /// See `votes::weigh`.
+    pub fn weigh(self, words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
+        // SAFETY: `in_force` found the instructions.
+        unsafe { weigh_in_slices(words, first, groups, sums) }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+fn count_in_slices(words: &[u64], sums: &mut Sums) {
+    sums.count(words);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+fn weigh_in_slices(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
+    weigh_plain(words, first, groups, sums);
 }
 
 /// Blocks of eight hashes between two flushes of byte-wide counters.

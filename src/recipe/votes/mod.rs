@@ -15,9 +15,7 @@ use crate::hash::mix;
 use crate::recipe::slices::{Counts, Sums};
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx2;
-#[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::{Avx2, Avx512, Avx512Base};
 
 /// Features between two rounds of voting.
 pub const BATCH: usize = 512;
@@ -193,6 +191,10 @@ impl Votes {
 /// Add to *sums* how many of *words* have each bit.
 fn count(words: &[u64], sums: &mut Sums) {
     #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512Base::in_force() {
+        return cpu.count(words, sums);
+    }
+    #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx2::in_force() {
         return cpu.count(words, sums);
     }
@@ -264,6 +266,10 @@ impl<T: Copy + Default> ByWeight<T> {
 /// Add to *sums* the weights of those of *words* that have each bit. They are of the items that begin at *first*.
 fn weigh(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
     #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx512Base::in_force() {
+        return cpu.weigh(words, first, groups, sums);
+    }
+    #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx2::in_force() {
         return cpu.weigh(words, first, groups, sums);
     }
@@ -302,7 +308,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::simd;
+    use crate::system::simd::tests::at_every_level;
 
     fn words(count: u64) -> Vec<u64> {
         (0..count).map(|n| mix::finish(n) | (n % 3).wrapping_mul(u64::MAX / 2)).collect()
@@ -334,8 +340,7 @@ mod tests {
 
     #[test]
     fn features_vote_with_their_weights_at_every_level() {
-        for level in ["scalar", "avx2", "avx512", ""] {
-            simd::set_level(level).unwrap();
+        at_every_level(|_| {
             let mut votes = Votes::default();
             for count in (0..70).chain([511, 512, 513, 2000]) {
                 for most in [1, 2, 33, 1025, 0xffff, 0x1_0000] {
@@ -356,13 +361,12 @@ mod tests {
                     }
                 }
             }
-        }
+        });
     }
 
     #[test]
     fn windows_and_parts_vote_as_their_hashes_do_at_every_level() {
-        for level in ["scalar", "avx2", "avx512", ""] {
-            simd::set_level(level).unwrap();
+        at_every_level(|_| {
             let mut votes = Votes::default();
             for width in [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 40, 64] {
                 for windows in (1..30).chain([63, 64, 65, 247, 248, 249, 600]) {
@@ -387,7 +391,7 @@ mod tests {
                     }
                 }
             }
-        }
+        });
     }
 
     #[test]
@@ -397,8 +401,7 @@ mod tests {
         assert_eq!(out, [0b010]);
         decide(&[1u32, 2, 0], 2, true, &mut out);
         assert_eq!(out, [0b011]);
-        for level in ["scalar", "avx2", "avx512", ""] {
-            simd::set_level(level).unwrap();
+        at_every_level(|_| {
             let mut votes = Votes::default();
             votes.begin(1);
             votes.count(0, &[0b011, 0b010]);
@@ -406,6 +409,6 @@ mod tests {
             assert_eq!(out, [0b010]);
             votes.decide(2, true, 2, &mut out);
             assert_eq!(out, [0b011]);
-        }
+        });
     }
 }

@@ -465,6 +465,7 @@ impl Walk {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::system::simd::tests::at_every_level;
 
     fn normalized(kind: Normalization, text: &str) -> String {
         let mut out = Vec::new();
@@ -573,10 +574,13 @@ mod tests {
     /// Equal whatever the level, with *text* at every place of a block.
     fn check(text: &str) {
         for kind in ALL {
-            let (mut one, mut other) = (b"left over".to_vec(), b"left over".to_vec());
+            let mut one = b"left over".to_vec();
             let ascii = kind.apply_plain(text, &mut one);
-            assert_eq!(kind.apply(text, &mut other), ascii, "{kind:?} {text:?}");
-            assert_eq!(String::from_utf8(other).unwrap(), String::from_utf8(one).unwrap(), "{kind:?} {text:?}");
+            at_every_level(|level| {
+                let mut other = b"left over".to_vec();
+                assert_eq!(kind.apply(text, &mut other), ascii, "{level} {kind:?} {text:?}");
+                assert_eq!(String::from_utf8_lossy(&other), String::from_utf8_lossy(&one), "{level} {kind:?} {text:?}");
+            });
         }
         // NFKC of all of it is what the parts must come to.
         let mut whole = Vec::new();
@@ -611,10 +615,13 @@ mod tests {
                         text.extend_from_slice(broken);
                         text.extend_from_slice(filling.repeat(count(behind)).as_bytes());
                         for kind in ALL {
-                            let (mut one, mut other) = (Vec::new(), Vec::new());
+                            let mut one = Vec::new();
                             kind.apply_plain(&String::from_utf8_lossy(&text), &mut one);
-                            kind.apply(Text::Unchecked(&text), &mut other);
-                            assert_eq!(one, other, "{kind:?} {text:x?}");
+                            at_every_level(|level| {
+                                let mut other = Vec::new();
+                                kind.apply(Text::Unchecked(&text), &mut other);
+                                assert_eq!(one, other, "{level} {kind:?} {text:x?}");
+                            });
                         }
                     }
                 }

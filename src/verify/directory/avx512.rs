@@ -3,10 +3,10 @@
 
 use std::arch::x86_64::*;
 
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 use crate::verify::directory::{Directory, MATCHES};
 
-impl Avx512 {
+impl Avx512Base {
     /// See `Directory::find`.
     pub fn find_in(self, directory: &Directory, wanted: &[u64], out: &mut [(u32, u32); MATCHES]) -> usize {
         // SAFETY: `in_force` found the instructions.

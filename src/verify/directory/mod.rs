@@ -9,7 +9,7 @@ pub mod avx512;
 
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::Avx512Base;
 
 /// About this many hashes are in a group, or half as many.
 const GROUP: usize = 4;
@@ -116,7 +116,7 @@ impl Directory {
     fn find<'a>(&self, wanted: &[u64], out: &'a mut [(u32, u32); MATCHES]) -> &'a [(u32, u32)] {
         #[cfg(target_arch = "x86_64")]
         if !self.starts.is_empty()
-            && let Some(cpu) = Avx512::in_force()
+            && let Some(cpu) = Avx512Base::in_force()
         {
             let count = cpu.find_in(self, wanted, out);
             return &out[..count];
@@ -147,8 +147,13 @@ impl Directory {
 mod tests {
     use super::*;
     use crate::hash::mix;
+    use crate::system::simd::tests::at_every_level;
 
     #[test]
+    fn hashes_are_found_as_in_a_list_at_every_level() {
+        at_every_level(|_| hashes_are_found_as_in_a_list());
+    }
+
     fn hashes_are_found_as_in_a_list() {
         for shift in [0, 30, 60] {
             for (own, others) in [(0, 5), (1, 5), (7, 9), (64, 64), (200, 3), (3, 300), (3000, 2000)] {
