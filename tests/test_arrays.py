@@ -15,7 +15,7 @@ import pytest
 
 import neardup as nd
 from neardup import _native
-from neardup.arrays import CoreTexts, core_texts
+from neardup.arrays import CoreTexts, checked_column, core_texts
 from neardup.errors import InvalidType, InvalidValue
 from neardup.keep import keep_order, parse_keep
 
@@ -227,6 +227,18 @@ def test_memory_that_another_thread_writes_gives_a_text_or_an_error(what: str) -
     finally:
         stop.set()
         writer.join()
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("number", [0, 1])
+def test_places_that_were_checked_stay_as_they_were_whoever_writes_them(
+    kind: pa.DataType, number: int
+) -> None:
+    array = pa.array(TEXTS * 3, kind)
+    memory = np.frombuffer(array.buffers()[number].to_pybytes(), np.uint8).copy()
+    column = checked_column(with_buffer(array, number, pa.py_buffer(memory)).slice(11))
+    memory[:] = 0xFF
+    assert column.to_pylist() == (TEXTS * 3)[11:]
 
 
 def test_texts_are_read_without_a_copy_of_the_array() -> None:

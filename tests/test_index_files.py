@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -399,6 +400,30 @@ def test_what_was_read_into_memory_does_not_depend_on_the_file(mapped: Mapped, u
     cut(path)
     assert list(index.search(rows[:50])) == expected
     USES[use](index, rows)
+
+
+@pytest.mark.parametrize("map", [True, False])
+def test_a_file_that_changes_while_it_is_loaded_is_refused(mapped: Mapped, map: bool) -> None:
+    path, done = mapped[0], threading.Event()
+
+    def touch() -> None:
+        for second in count(1_000_000):
+            os.utime(path, (second, second))
+            if done.is_set():
+                return
+
+    def load_often() -> None:
+        for _ in range(1000):  # some load is soon met in its middle
+            nd.Index.load(path, map=map)
+
+    toucher = threading.Thread(target=touch)
+    toucher.start()
+    try:
+        with pytest.raises(ChangedFile, match="was changed while it was read; load it again"):
+            load_often()
+    finally:
+        done.set()
+        toucher.join()
 
 
 def test_an_index_whose_mapped_part_is_gone_needs_its_file_no_more(mapped: Mapped) -> None:

@@ -103,6 +103,39 @@ def test_calls_that_get_no_memory_raise_and_the_process_lives_on(megabytes: int)
     assert megabytes >= 24 or ended > 0
 
 
+NOTHING_LEFT = """
+import ctypes, os, resource
+import neardup as nd
+
+recipe = nd.scheme("text").recipe
+expected = recipe.features("some words of a text")  # whatever is made once, and the reserve
+malloc = ctypes.CDLL(None).malloc
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+said, size = [None] * 4, 1 << 20
+resource.setrlimit(resource.RLIMIT_AS, (used, resource.RLIM_INFINITY))
+while size:
+    while malloc(size):
+        pass
+    size = size // 2 if size > 2048 else size - 16
+for at in range(len(said)):
+    try:
+        recipe.features("some words of a text")
+    except BaseException as error:
+        said[at] = type(error)
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert said == [MemoryError] * 4, said
+assert recipe.features("some words of a text") == expected
+print("lives")
+"""
+
+
+def test_not_a_byte_for_something_small_raises_and_the_process_lives_on() -> None:
+    """The first call gets what was set aside, so that it can end; those after it have nothing to set aside."""
+    done = subprocess.run([sys.executable, "-c", NOTHING_LEFT], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (0, "lives\n"), f"exit {done.returncode}: {done.stderr[-2000:]}"
+
+
 @pytest.mark.parametrize("megabytes", [330, 400, 500, 700])
 def test_a_command_that_gets_no_memory_says_so(tmp_path: Path, megabytes: int) -> None:
     path = tmp_path / "many.jsonl"
