@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
+use super::interrupt::no_memory;
 use super::{InvalidType, InvalidValue};
 use crate::documents::order::Name;
 use crate::system::memory;
@@ -100,8 +101,11 @@ impl<'py> FromPyObject<'_, 'py> for ArrowTexts {
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<ArrowTexts> {
         let Given { array, sizes } =
             given.extract().map_err(|_| InvalidType::new_err("not an Arrow array of texts"))?;
-        let capsules: (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>) =
-            array.call_method0("__arrow_c_array__")?.extract()?;
+        // Arrow ends the process where it gets no memory for a capsule.
+        let Some(capsules) = memory::lent(|| array.call_method0("__arrow_c_array__")) else {
+            return Err(no_memory());
+        };
+        let capsules: (Bound<'py, PyCapsule>, Bound<'py, PyCapsule>) = capsules?.extract()?;
         let schema = capsules.0.pointer_checked(Some(c"arrow_schema"))?.cast::<CSchema>();
         let array = capsules.1.pointer_checked(Some(c"arrow_array"))?.cast::<CArray>();
         // SAFETY: capsules of these names hold these structures, and live until the end of this function.

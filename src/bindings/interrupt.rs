@@ -45,7 +45,7 @@ pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
-fn no_memory() -> PyErr {
+pub fn no_memory() -> PyErr {
     PyMemoryError::new_err("not enough memory")
 }
 

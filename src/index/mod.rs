@@ -14,14 +14,12 @@ pub mod opened;
 pub mod search;
 pub mod segment;
 
-use std::borrow::Cow;
-
 pub use segment::{Hit, Segment, Table};
 use segment::{Shape, views};
 
 use crate::hamming::distance::{Planes, row};
 use crate::system::column::Column;
-use crate::system::memory::{copied, gathered, more_room, push, room_for, zeros};
+use crate::system::memory::{attempt, copied, gathered, more_room, no_room, push, room_for, set_aside, zeros};
 
 pub struct Index<const W: usize> {
     pub bits: usize,
@@ -143,7 +141,7 @@ impl<const W: usize> Index<W> {
         more_room(&mut self.dead, more);
         more_room(&mut self.segments, 1);
         let built = if merged == new.len() {
-            Segment::build(Cow::Borrowed(new), start, None, shape, 0, || ())
+            Segment::build(new, start, None, shape, 0, || ())
         } else {
             let mut rows = room_for(merged);
             let mut entries = room_for(merged);
@@ -162,14 +160,29 @@ impl<const W: usize> Index<W> {
             let begin = || {
                 self.torn = true;
                 self.segments.truncate(first);
-                self.live.iter_mut().for_each(|plane| *plane = Vec::new());
             };
-            Segment::build(Cow::Owned(rows), 0, Some(entries), shape, freed, begin)
+            match attempt(|| Segment::build(&rows, 0, Some(&entries), shape, freed, begin)) {
+                Some(built) => built,
+                None if !self.torn => no_room(),
+                None => {
+                    // The estimate was too low. What was there fits without tables, in less than it took with them.
+                    set_aside();
+                    let frozen = entries.partition_point(|&entry| entry < self.live_first);
+                    entries.truncate(frozen);
+                    let plain = Segment::plain(&rows[..frozen], entries);
+                    if plain.len() > 0 {
+                        self.segments.push(plain);
+                    }
+                    self.torn = false;
+                    no_room()
+                }
+            }
         };
         if built.len() > 0 {
             self.segments.push(built);
         }
         self.torn = false;
+        self.live.iter_mut().for_each(|plane| *plane = Vec::new());
         self.entries = end;
         self.live_first = end;
         self.dead.resize(marks, 0);
@@ -232,7 +245,7 @@ impl<const W: usize> Index<W> {
     pub fn compacted(&self, threads: usize) -> Segment<W> {
         let rows = gathered(self.rows().into_iter().map(|known| known.1));
         let shape = Shape { bits: self.bits, radius: self.radius, threads };
-        Segment::build(Cow::Owned(rows), 0, None, shape, 0, || ())
+        Segment::build(&rows, 0, None, shape, 0, || ())
     }
 
     pub fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
@@ -268,6 +281,7 @@ mod tests {
     use super::*;
     use crate::hamming::distance::distance;
     use crate::hamming::plan::split_mix;
+    use crate::system::memory::ending;
     use crate::system::parallel::Cancel;
 
     fn check<const W: usize>(radius: u32) {
@@ -313,6 +327,37 @@ mod tests {
         assert_eq!(store.search(queries, radius, 2, &Cancel::new()).unwrap(), expected);
         let tables: usize = store.segments.iter().map(|segment| segment.tables.len()).sum();
         assert!(tables > 0, "some segment is large enough for tables");
+    }
+
+    #[test]
+    fn wherever_memory_ends_an_add_the_index_is_as_it_was() {
+        let mut state = 5;
+        let rows: Vec<[u64; 1]> = (0..60_000).map(|_| [split_mix(&mut state)]).collect();
+        let mut makeshift = 0;
+        for (count, chunk, size) in [(30_000, 29_000, 30_000), (7_500, 1_500, 1_500)] {
+            let (known, new) = (&rows[..count], &rows[count..count + size]);
+            for requests in 0.. {
+                let mut index = Index::<1>::new(64, 3);
+                known.chunks(chunk).for_each(|rows| index.add(rows, 1));
+                ending::after(Some(requests));
+                let done = attempt(|| index.add(new, 1));
+                ending::after(None);
+                assert!(!index.torn);
+                if done.is_none() {
+                    index.forget(known.len() as u32);
+                    let kept: Vec<[u64; 1]> = index.rows().into_iter().map(|row| row.1).collect();
+                    assert_eq!(kept, known);
+                    makeshift += usize::from(index.segments[0].tables.is_empty());
+                    index.add(new, 1);
+                }
+                let found = index.search(&rows[..count + size], 0, 1, &Cancel::new()).unwrap();
+                assert_eq!(found.len(), count + size);
+                if done.is_some() {
+                    break;
+                }
+            }
+        }
+        assert!(makeshift > 0, "memory ended while a successor was built");
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! Each table has, for each key, where its fingerprints lie, in full: a query looks at one bucket for each key within
 //! the radius of its own, and compares.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::hamming::distance::{Planes, distance, pairs_between, row};
@@ -13,7 +12,7 @@ use crate::hamming::plan::{Probe, Sample, all_bits, probes};
 use crate::hamming::widths::stored;
 use crate::join::sorting::{Sorted, Way, by_key, needed};
 use crate::system::column::{Column, prefetch};
-use crate::system::memory::{gathered, more_room, push, room_for};
+use crate::system::memory::{copied, gathered, more_room, push, room_for};
 use crate::system::parallel::{Cancel, share};
 
 /// An entry within the radius of a query.
@@ -118,9 +117,9 @@ impl<const W: usize> Segment<W> {
     /// Of rows and their entry numbers, which count on from the first unless they are listed. `begin` is called
     /// when there is memory for it, not counting about `freed` bytes that `begin` will free.
     pub fn build(
-        rows: Cow<'_, [[u64; W]]>,
+        rows: &[[u64; W]],
         first: u32,
-        listed: Option<Vec<u32>>,
+        listed: Option<&[u32]>,
         shape: Shape,
         freed: usize,
         begin: impl FnOnce(),
@@ -130,10 +129,10 @@ impl<const W: usize> Segment<W> {
         let probes = probes(&sample, rows.len(), stored(bits.div_ceil(64)), radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
         if tables.is_empty() {
-            let planes = (0..W).map(|word| Column::Owned(gathered(rows.iter().map(|row| row[word])))).collect();
-            let entries = listed.unwrap_or_else(|| gathered(first..first + rows.len() as u32));
+            let entries = listed.map_or_else(|| gathered(first..first + rows.len() as u32), copied);
+            let plain = Segment::plain(rows, entries);
             begin();
-            return Segment { planes, entries: Column::Owned(entries), tables };
+            return plain;
         }
         let each = tables.iter().map(|table| needed::<W>(&table.key, rows.len()));
         let (kept, moved) = each.fold((0, 0), |sum: (usize, usize), one| (sum.0 + one.0, sum.1.max(one.1)));
@@ -141,8 +140,8 @@ impl<const W: usize> Segment<W> {
         begin();
         let mut way = Way::default();
         for table in &mut tables {
-            let Sorted { bounds, planes, mut order } = by_key(&table.key, &rows, threads, &mut way);
-            match &listed {
+            let Sorted { bounds, planes, mut order } = by_key(&table.key, rows, threads, &mut way);
+            match listed {
                 Some(listed) => order.iter_mut().for_each(|row| *row = listed[*row as usize]),
                 None => order.iter_mut().for_each(|row| *row += first),
             }
@@ -152,6 +151,12 @@ impl<const W: usize> Segment<W> {
         }
         let (planes, entries) = (std::mem::take(&mut tables[0].planes), std::mem::take(&mut tables[0].entries));
         Segment { planes, entries, tables }
+    }
+
+    /// Of rows and their entry numbers, without tables: every search compares with each.
+    pub fn plain(rows: &[[u64; W]], entries: Vec<u32>) -> Segment<W> {
+        let planes = (0..W).map(|word| Column::Owned(gathered(rows.iter().map(|row| row[word])))).collect();
+        Segment { planes, entries: Column::Owned(entries), tables: Vec::new() }
     }
 
     pub fn len(&self) -> usize {

@@ -281,6 +281,8 @@ fn or_from_reserve(got: *mut u8, size: usize, ask: impl Fn() -> *mut u8) -> *mut
 
 /// Set memory aside, unless it is there; whether it is.
 pub fn set_aside() -> bool {
+    #[cfg(test)]
+    ending::after(None);
     if !RESERVE_START.load(Ordering::Relaxed).is_null() {
         return true;
     }
@@ -297,10 +299,51 @@ pub fn set_aside() -> bool {
     is_there
 }
 
+/// What *work* returns, a call of code that ends the process where memory ends: meanwhile the reserve is free for it.
+/// Nothing if there is no reserve, and then nothing was done.
+pub fn lent<T>(work: impl FnOnce() -> T) -> Option<T> {
+    if !set_aside() {
+        return None;
+    }
+    let reserve = RESERVE_START.swap(null_mut(), Ordering::AcqRel);
+    if !reserve.is_null() {
+        // SAFETY: the caller that takes it out gives it back, once.
+        unsafe { given_back(reserve, RESERVE) };
+    }
+    let done = work();
+    set_aside();
+    Some(done)
+}
+
 /// Whether the reserve is gone: the caller then ends its work.
 #[inline]
 pub fn is_short() -> bool {
+    #[cfg(test)]
+    if ending::ended() {
+        return true;
+    }
     SPENT.load(Ordering::Relaxed)
+}
+
+/// Memory that ends where a test wants it, for its own thread.
+#[cfg(test)]
+pub mod ending {
+    use std::cell::Cell;
+
+    thread_local! {
+        static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+    }
+
+    /// From now on, this many requests are granted until `set_aside`; all if none is said.
+    pub fn after(requests: Option<usize>) {
+        LEFT.set(requests);
+    }
+
+    pub fn ended() -> bool {
+        let left = LEFT.get();
+        LEFT.set(left.map(|left| left.saturating_sub(1)));
+        left == Some(0)
+    }
 }
 
 /// Ask for large pages under *room*, if it is large and not yet touched.
