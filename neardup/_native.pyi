@@ -300,6 +300,9 @@ _Column = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]
 def give_back() -> None:
     """Give memory that was freed back to the system."""
 
+def check_thread_memory() -> None:
+    """Raise MemoryError where a new thread would not find what it needs to begin."""
+
 def watch(look: Callable[[], None] | None) -> Callable[[], None] | None:
     """From now on long calls that this thread makes call *look* every 50 ms, and end with what it raises.
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
 from queue import Full, Queue
-from threading import Event, Thread
+from threading import Event
 from typing import Final, TypeVar
+
+from neardup.threads import Pool, started
 
 WORKERS: Final = 2  # threads that examine pieces before they are needed
 
@@ -39,8 +41,7 @@ def ahead(pieces: Iterator[T]) -> Generator[T, None, None]:
         except BaseException as error:
             put(error)
 
-    thread = Thread(target=work, daemon=True)
-    thread.start()
+    thread = started(work)
     try:
         while (piece := ready.get()) is not None:
             if isinstance(piece, BaseException):
@@ -56,7 +57,7 @@ def begun_ahead(
 ) -> Generator[tuple[T, U], None, None]:
     """All pieces, each with what *work* makes of it, as soon as it is made; other threads make both."""
     with (
-        ThreadPoolExecutor(workers) as pool,
+        Pool(workers) as pool,
         closing(ahead((piece, pool.submit(work, piece)) for piece in pieces)) as begun,
     ):
         for piece, made in begun:
@@ -70,7 +71,7 @@ def worked_ahead(
 
     The pieces themselves are taken in the calling thread, as their maker may expect.
     """
-    with ThreadPoolExecutor(workers) as pool:
+    with Pool(workers) as pool:
         begun: deque[tuple[T, Future[U]]] = deque()
         try:
             for piece in pieces:

@@ -23,6 +23,7 @@ from threading import Thread, local
 from typing import IO, Any, Final
 
 from neardup.errors import InvalidType, InvalidValue, LimitReached, NotWritten, shown
+from neardup.threads import started
 
 _TEMPORARY: Final = re.compile(r"\.neardup-[0-9a-f]{16}\.tmp")
 
@@ -276,7 +277,7 @@ class Digested:
         self.flush, self.tell = file.flush, file.tell
         self._pieces: Queue[Any] = Queue(maxsize=8)
         self._fault: BaseException | None = None
-        self._thread = Thread(target=self._look, daemon=True)
+        self._thread: Thread
 
     def write(self, data: Any) -> int:
         """Write bytes that nothing changes."""
@@ -297,7 +298,7 @@ class Digested:
                 self._fault = fault
 
     def __enter__(self) -> Digested:
-        self._thread.start()
+        self._thread = started(self._look)
         return self
 
     def __exit__(self, *error: object) -> None:

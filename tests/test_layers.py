@@ -22,6 +22,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py"))
 # Left to right. Parts of one layer do not import each other.
 LAYERS = [
     {"errors", "naive", "_native", "wording", "cjk"},
+    {"threads"},
     {"types", "checks", "registry", "arrays", "files", "observers", "diffs", "blocks", "edits"}
     | {"ahead", "dates", "memory", "numbering", "sizes"},
     {"fingerprints", "radius", "places", "seals"},
@@ -51,6 +52,7 @@ PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
 
 # The core is called from here only: elsewhere the Python functions are the way to it.
 CALLS_NATIVE = {
+    "threads",
     "hashes",
     "schemes",
     "survey",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from neardup import results
@@ -27,6 +26,7 @@ from neardup.sinks.kept import copy_kept
 from neardup.sinks.quarantine import Quarantine
 from neardup.sinks.tables import open_sink
 from neardup.sources import Source
+from neardup.threads import Pool
 
 
 def write_run(
@@ -89,7 +89,7 @@ def _write_tables(
     )
     with (
         observer.stage("write", total=counts["documents"], unit=f"{noun}s", what=noun) as advance,
-        ThreadPoolExecutor(1) as pool,  # the largest file is written and digested while the others are
+        Pool(1) as pool,  # the largest file is written and digested while the others are
     ):
         kept = pool.submit(_write_kept, out, asked, result, source)
         outputs = []

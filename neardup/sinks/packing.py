@@ -7,13 +7,14 @@ import lzma
 import zlib
 from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import IO, Any, Final
 
 import pyarrow as pa
 
 from neardup.checks import cores
+from neardup.threads import Pool
 
 PACKED: Final = (".gz", ".zst", ".xz", ".bz2")
 
@@ -51,7 +52,7 @@ class Gzip:
         self._file, self._pending = file, bytearray()
         self._sum = self._size = 0
         self._before = b""
-        self._workers: ThreadPoolExecutor | None = None
+        self._workers: Pool | None = None
         self._blocks: deque[Future[bytes]] = deque()
         # Deflate, no name, no time, made by any system.
         file.write(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff")
@@ -74,7 +75,7 @@ class Gzip:
 
     def _begin(self, block: bytes) -> None:
         if self._workers is None:
-            self._workers = ThreadPoolExecutor(cores())
+            self._workers = Pool(cores())
         self._note(block)
         self._blocks.append(self._workers.submit(_deflated, block, self._before))
         self._before = block[-self.WINDOW :]

@@ -11,7 +11,6 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
@@ -27,6 +26,7 @@ from neardup.sources.limits import DEFAULT, size
 from neardup.sources.options import Request
 from neardup.sources.reading import Report, batch_of
 from neardup.sources.streams import Broken
+from neardup.threads import Pool
 from neardup.types import Bad, Batch
 
 VERSION: Final = 5  # raised when the same file gives another thumbnail
@@ -68,7 +68,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
 def read_all(files: Iterable[File], request: Request, bad: Report) -> Iterator[Batch]:
     """The images of many files, in batches. An image's place is its file's number below the root."""
     cache = Cache()
-    workers = ThreadPoolExecutor(cores())
+    workers = Pool(cores())
     try:
         for root, found in groupby(files, key=lambda file: file.root):
             numbered = enumerate(found, 1)
@@ -87,7 +87,7 @@ def _batch(
     request: Request,
     bad: Report,
     cache: Cache,
-    workers: ThreadPoolExecutor,
+    workers: Pool,
 ) -> Batch:
     keys = [_key(file) for _, file in chunk]
     known = cache.get([key for key in keys if key is not None])

@@ -21,6 +21,12 @@ thread_local! {
     static LOOK: RefCell<Option<Py<PyAny>>> = const { RefCell::new(None) };
 }
 
+/// Raise MemoryError where a new thread would not find what it needs to begin.
+#[pyfunction]
+pub fn check_thread_memory() -> PyResult<()> {
+    caught(|| if memory::has(memory::THREAD) { Ok(()) } else { Err(no_memory()) })
+}
+
 /// From now on long calls that this thread makes call *look*, too, every 50 ms; what they called before.
 #[pyfunction]
 #[pyo3(signature = (look))]

@@ -40,6 +40,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("UNICODE_VERSION", crate::text::unicode::version())?;
     module.add_function(wrap_pyfunction!(give_back, module)?)?;
+    module.add_function(wrap_pyfunction!(interrupt::check_thread_memory, module)?)?;
     module.add_function(wrap_pyfunction!(interrupt::watch, module)?)?;
     hamming::register(module)?;
     index::register(module)?;
