@@ -58,18 +58,14 @@ class Recipe:
         frequencies: Frequencies | None,
     ) -> None: ...
     def fingerprint_one(self, text: str) -> list[int] | None: ...
-    def fingerprints_of_strings(
-        self, texts: list[str], threads: int | None
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
-    def fingerprints_of_arrow(
-        self, texts: CoreTexts, threads: int | None
+    def fingerprints(
+        self, texts: list[str] | CoreTexts, threads: int | None
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
     def fingerprint_of_features(self, features: list[tuple[str, int]]) -> list[int] | None: ...
     def votes(self, features: list[tuple[str, int]]) -> npt.NDArray[np.int64]: ...
     def normalized(self, text: str) -> str: ...
     def features(self, text: str) -> list[tuple[int, str, int]]: ...
-    def count_strings(self, texts: list[str], into: Frequencies, threads: int | None) -> None: ...
-    def count_arrow(self, texts: CoreTexts, into: Frequencies, threads: int | None) -> None: ...
+    def count(self, texts: list[str] | CoreTexts, into: Frequencies, threads: int | None) -> None: ...
 
 def survey(
     recipe: Recipe, texts: CoreTexts, frequencies: Frequencies | None, key: bytes, threads: int | None
@@ -141,58 +137,40 @@ _Valid = npt.NDArray[np.bool_] | None
 _Rows = npt.NDArray[np.uint32]
 _Distances = npt.NDArray[np.uint16]
 
+# Fingerprints: their words, and which have information, unless all have.
+_Prints = tuple[_Words, _Valid]
+
+# Bits, radius, recall, threads, plan, memory.
+_Request = tuple[int, int, float, int | None, str | None, int | None]
+
 def join(
-    words: _Words,
-    valid: _Valid,
-    other: _Words | None,
-    other_valid: _Valid,
-    bits: int,
-    radius: int,
-    recall: float,
-    threads: int | None,
-    plan: str | None,
-    memory: int | None,
+    prints: _Prints,
+    other: _Prints | None,
+    request: _Request,
     tell: Callable[[float], None] | None,
 ) -> tuple[_Rows, _Rows, _Distances]:
     """Sorted pairs (left, right, distance) within the radius; *tell* hears the share that is done."""
 
 def join_nearest(
-    words: _Words,
-    valid: _Valid,
+    prints: _Prints,
     most: int,
-    within: npt.NDArray[np.int32] | None,
-    across: npt.NDArray[np.int32] | None,
-    fixed: _Valid,
-    bits: int,
-    radius: int,
-    recall: float,
-    threads: int | None,
-    plan: str | None,
-    memory: int | None,
+    comparable: tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, _Valid],
+    request: _Request,
     tell: Callable[[float], None] | None,
 ) -> tuple[tuple[_Rows, _Rows, _Distances], _Rows]:
-    """The pairs of `join` among the *most* nearest of either side, and the rows of those that were cut."""
+    """The pairs of `join` among the *most* nearest of either side, and the rows of those that were cut.
+
+    Who is *comparable*: rows of one number, of two numbers, and not both with a flag.
+    """
 
 def join_plan(
-    words: _Words,
-    valid: _Valid,
-    other_rows: int | None,
-    bits: int,
-    radius: int,
-    recall: float,
-    threads: int | None,
-    plan: str | None,
-) -> dict[str, Any]:
-    """What `join` would do."""
+    prints: _Prints, other: int | None, request: _Request
+) -> tuple[str, list[tuple[int, int, int]], int, int, float, float, int, float]:
+    """What `join` would do, with so many *other* rows: its method, its blocks (bits, radius, parts), its
+    tables and the bits of their keys; collisions, seconds, bytes and recall."""
 
 def groups(
-    words: _Words,
-    valid: _Valid,
-    order: _Rows | None,
-    bits: int,
-    radius: int,
-    threads: int | None,
-    plan: str | None,
+    prints: _Prints, order: _Rows | None, request: _Request
 ) -> tuple[_Rows, _Rows, _Rows, _Rows, _Distances]:
     """The group of each row, the centres; of each other row, by group: itself, its centre, the distance."""
 
@@ -221,7 +199,7 @@ class HammingIndex:
     def add(
         self,
         ids: npt.NDArray[np.int64] | list[str],
-        words: _Words,
+        prints: _Prints,
         threads: int | None,
         replaced: npt.NDArray[np.int64] | list[str] | None = None,
     ) -> None:
@@ -230,12 +208,8 @@ class HammingIndex:
     def search_one(self, value: int, radius: int) -> list[tuple[Any, int]]: ...
     def remove(self, ids: npt.NDArray[np.int64] | list[str]) -> int: ...
     def remove_one(self, id: int | str, value: int) -> int: ...
-    def search(
-        self, words: _Words, valid: _Valid, radius: int, threads: int | None
-    ) -> tuple[_Rows, Any, _Distances]: ...
-    def nearest(
-        self, words: _Words, valid: _Valid, count: int, threads: int | None
-    ) -> tuple[_Rows, Any, _Distances]: ...
+    def search(self, prints: _Prints, radius: int, threads: int | None) -> tuple[_Rows, Any, _Distances]: ...
+    def nearest(self, prints: _Prints, count: int, threads: int | None) -> tuple[_Rows, Any, _Distances]: ...
     def items(self) -> tuple[npt.NDArray[np.int64] | list[str], _Words]:
         """The ids of all entries, and their words, one after the other."""
     def write_to(self, file: IO[bytes], digest: str) -> bytes:
@@ -277,14 +251,7 @@ class PairStream:
     """A join whose pairs come in batches."""
 
     def __init__(
-        self,
-        words: _Words,
-        valid: _Valid,
-        other: _Words | None,
-        other_valid: _Valid,
-        bits: int,
-        radius: int,
-        threads: int | None,
+        self, prints: _Prints, other: _Prints | None, bits: int, radius: int, threads: int | None
     ) -> None: ...
     def take(self, most: int) -> tuple[_Rows, _Rows, _Distances]:
         """The next pairs, about `most` of them; none at the end."""

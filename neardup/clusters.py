@@ -77,8 +77,8 @@ def groups(
     radius, threads = check_radius(radius, own.bits), check_threads(threads)
     check_plan(plan, 1.0)
     places = None if order is None else _order(order, len(own))
-    words, valid = arrays(own)
-    return Groups(*_native.groups(words, valid, places, own.bits, radius, threads, plan))
+    request = (own.bits, radius, 1.0, threads, plan, None)
+    return Groups(*_native.groups(arrays(own), places, request))
 
 
 def _order(order: npt.ArrayLike, count: int) -> npt.NDArray[np.uint32]:

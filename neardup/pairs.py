@@ -22,7 +22,6 @@ MAX_ROWS = 2**32 - 2
 Number = TypeVar("Number", np.uint64, np.int64)
 Prints = Fingerprints | npt.NDArray[np.uint64]
 Arrays = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_] | None]
-MaybeArrays = tuple[npt.NDArray[np.uint64] | None, npt.NDArray[np.bool_] | None]
 
 
 class Pairs:
@@ -88,12 +87,9 @@ def join(
     threads = check_threads(threads)
     memory = None if memory is None else min(whole("memory", memory, 1), 1 << 62)
     check_plan(plan, recall)
-    right: MaybeArrays = (None, None)
-    if other is not None:
-        own = as_prints(other)
-        check_comparable(left, own)
-        right = arrays(own)
-    return Pairs(*_native.join(*arrays(left), *right, left.bits, radius, recall, threads, plan, memory, tell))
+    right = None if other is None else _comparable(left, other)
+    request = (left.bits, radius, recall, threads, plan, memory)
+    return Pairs(*_native.join(arrays(left), right, request, tell))
 
 
 def join_nearest(
@@ -130,9 +126,9 @@ def join_nearest(
     same = None if within is None else np.array(within, dtype=np.int32)
     different = None if across is None else np.array(across, dtype=np.int32)
     flags = None if fixed is None else np.array(fixed, dtype=bool)
-    found, crowded = _native.join_nearest(
-        *arrays(left), most, same, different, flags, left.bits, radius, recall, threads, plan, memory, tell
-    )
+    comparable = (same, different, flags)
+    request = (left.bits, radius, recall, threads, plan, memory)
+    found, crowded = _native.join_nearest(arrays(left), most, comparable, request, tell)
     return Pairs(*found), crowded
 
 
@@ -155,18 +151,20 @@ def join_batches(
     size = whole("size", size, 1)
     left = as_prints(prints)
     radius, threads = check_radius(radius, left.bits), check_threads(threads)
-    right: MaybeArrays = (None, None)
-    if other is not None:
-        own = as_prints(other)
-        check_comparable(left, own)
-        right = arrays(own)
-    stream = _native.PairStream(*arrays(left), *right, left.bits, radius, threads)
+    right = None if other is None else _comparable(left, other)
+    stream = _native.PairStream(arrays(left), right, left.bits, radius, threads)
     return _batches(stream, min(size, 2**63))
 
 
 def _batches(stream: _native.PairStream, size: int) -> Iterator[Pairs]:
     while len((pairs := Pairs(*stream.take(size))).left):
         yield pairs
+
+
+def _comparable(prints: Fingerprints, other: Prints) -> Arrays:
+    own = as_prints(other)
+    check_comparable(prints, own)
+    return arrays(own)
 
 
 def as_prints(prints: Prints) -> Fingerprints:

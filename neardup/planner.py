@@ -77,17 +77,19 @@ def plan(
     threads = check_threads(threads)
     check_plan(plan, recall)
     rows = None if other is None else int(as_prints(other).valid.sum())
-    found = _native.join_plan(*arrays(left), rows, left.bits, radius, recall, threads, plan)
+    request = (left.bits, radius, recall, threads, plan, None)
+    found = _native.join_plan(arrays(left), rows, request)
+    method, blocks, tables, key_bits, collision, seconds, size, recall = found
     return Plan(
-        method=found["method"],
+        method=method,
         rows=len(left),
         bits=left.bits,
         radius=radius,
-        recall=found["recall"],
-        blocks=tuple(found["blocks"]),
-        tables=found["tables"],
-        key_bits=found["key_bits"],
-        collision=found["collision"],
-        seconds=found["seconds"],
-        bytes=found["bytes"],
+        recall=recall,
+        blocks=tuple(blocks),
+        tables=tables,
+        key_bits=key_bits,
+        collision=collision,
+        seconds=seconds,
+        bytes=size,
     )

@@ -9,6 +9,7 @@
 #[macro_use]
 mod hamming;
 
+mod arrow;
 #[cfg(feature = "python")]
 mod bindings;
 mod compat;

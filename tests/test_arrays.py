@@ -103,7 +103,7 @@ def test_arrays_of_every_kind_are_read_whole_and_sliced(kind: pa.DataType) -> No
 @pytest.mark.parametrize("kind", BYTES, ids=str)
 def test_the_core_takes_arrays_of_bytes_as_those_of_strings(kind: pa.DataType) -> None:
     array = pa.array([None if text is None else text.encode() for text in TEXTS], kind)
-    words, valid = nd.scheme("text").recipe.fingerprints_of_arrow(core_texts(array), None)
+    words, valid = nd.scheme("text").recipe.fingerprints(core_texts(array), None)
     same = nd.scheme("text").fingerprints(pa.array(TEXTS))
     assert np.array_equal(words, same.words)
     assert np.array_equal(valid, same.valid)
@@ -257,9 +257,9 @@ def test_an_array_is_released_after_each_call() -> None:
     texts = core_texts(pa.array(TEXTS * 100))
     assert pa.total_allocated_bytes() > before
     for _ in range(50):
-        nd.scheme("text").recipe.fingerprints_of_arrow(texts, 1)
+        nd.scheme("text").recipe.fingerprints(texts, 1)
     with pytest.raises(InvalidValue):
-        nd.scheme("text").recipe.fingerprints_of_arrow(CoreTexts(texts.array, []), 1)
+        nd.scheme("text").recipe.fingerprints(CoreTexts(texts.array, []), 1)
     del texts
     assert pa.total_allocated_bytes() == before
 
@@ -267,19 +267,19 @@ def test_an_array_is_released_after_each_call() -> None:
 @pytest.mark.parametrize("value", [None, {}, 7, "text", pa.array(["a text"]), {"layout": "string"}])
 def test_the_core_takes_nothing_but_arrays_that_came_through_the_door(value: Any) -> None:
     with pytest.raises(InvalidType, match="not an Arrow array of texts"):
-        nd.scheme("text").recipe.fingerprints_of_arrow(value, None)
+        nd.scheme("text").recipe.fingerprints(value, None)
 
 
 def test_the_core_refuses_sizes_that_do_not_fit_the_array() -> None:
     array = pa.array(["some words", None])
     for sizes in ([], [1, 12], [1, 12, 10, 7], [0, 12, 10], [1, 8, 10], [1, 11, 10]):
         with pytest.raises(InvalidValue, match=r"shorter than it says|has not the buffers"):
-            nd.scheme("text").recipe.fingerprints_of_arrow(CoreTexts(array, sizes), None)
+            nd.scheme("text").recipe.fingerprints(CoreTexts(array, sizes), None)
     with pytest.raises(InvalidValue, match="outside its buffers"):
-        nd.scheme("text").recipe.fingerprints_of_arrow(CoreTexts(array, [1, 12, 9]), None)
+        nd.scheme("text").recipe.fingerprints(CoreTexts(array, [1, 12, 9]), None)
     numbers = pa.array([1, 2])
     with pytest.raises(InvalidType, match="not an Arrow array of texts"):
-        nd.scheme("text").recipe.fingerprints_of_arrow(CoreTexts(numbers, [0, 16]), None)
+        nd.scheme("text").recipe.fingerprints(CoreTexts(numbers, [0, 16]), None)
 
 
 def test_fingerprints_of_an_array_with_too_few_validity_bits_are_refused() -> None:

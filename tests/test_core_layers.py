@@ -16,6 +16,7 @@ SOURCES = Path(__file__).parent.parent / "src"
 # A room uses only what is above it.
 ROOMS = (
     "system",
+    "arrow",
     "hash",
     "text",
     "frequencies",

@@ -16,8 +16,10 @@ pytestmark = pytest.mark.skipif(not FILES, reason="the sources of the core are n
 _INSTRUCTIONS = "instructions of one kind of processor, and places that an assertion proves"
 UNSAFE = {
     "lib.rs": "what it forbids it forbids all",
-    "bindings/arrow.rs": "the Arrow C data interface, and memory that others may write",
-    "bindings/index.rs": "hands a waiting call to another thread",
+    "arrow/interface.rs": "the Arrow C data interface",
+    "arrow/array.rs": "the buffers of an Arrow array",
+    "arrow/span.rs": "memory that others may write",
+    "bindings/arrow.rs": "the capsules of the Arrow C data interface",
     "index/opened.rs": "maps a file",
     "bindings/interpreter.rs": "asks Python which interpreter this is",
     "join/nearest.rs": _INSTRUCTIONS,
@@ -34,7 +36,7 @@ UNSAFE = {
 VARIANTS = [name for name in FILES if Path(name).stem in ("avx2", "avx512", "avx512_base", "neon")]
 
 # What turns a panic into an error.
-GUARDS = {"caught", "interruptible", "watched"}
+GUARDS = {"caught", "interruptible", "answered", "watched"}
 # The collector calls these, and takes no error.
 COLLECTOR = ("__traverse__", "__clear__")
 

@@ -648,11 +648,11 @@ def test_a_wrong_width_at_the_binding_is_an_error_and_no_panic() -> None:
     index = _native.HammingIndex(64, 3)
     wide = np.zeros((3, 2), dtype=np.uint64)
     for call in (
-        lambda: index.search(wide, None, 3, 1),
-        lambda: index.nearest(wide, None, 3, 1),
-        lambda: index.search(np.zeros((3, 0), dtype=np.uint64), None, 3, 1),
-        lambda: index.nearest(np.zeros((3, 0), dtype=np.uint64), None, 3, 1),
-        lambda: index.search(wide[:, :1].copy(), np.zeros(1, dtype=bool), 3, 1),
+        lambda: index.search((wide, None), 3, 1),
+        lambda: index.nearest((wide, None), 3, 1),
+        lambda: index.search((np.zeros((3, 0), dtype=np.uint64), None), 3, 1),
+        lambda: index.nearest((np.zeros((3, 0), dtype=np.uint64), None), 3, 1),
+        lambda: index.search((wide[:, :1].copy(), np.zeros(1, dtype=bool)), 3, 1),
         lambda: _native.HammingIndex(10**9, 3),
     ):
         with contextlib.suppress(Exception):  # a PanicException is none

@@ -138,9 +138,9 @@ class Index:
         names = unshared(names) if isinstance(names, np.ndarray) else names
         if replace:
             every = unshared(every) if isinstance(every, np.ndarray) else every
-            self._index.add(names, words, check_threads(threads), every)
+            self._index.add(names, (words, None), check_threads(threads), every)
         else:
-            self._index.add(names, words, check_threads(threads))
+            self._index.add(names, (words, None), check_threads(threads))
         self.digest = self.digest or own.digest
 
     def remove(self, ids: Iterable[Id]) -> int:
@@ -159,8 +159,7 @@ class Index:
     def search(self, prints: Prints, radius: int | None = None, *, threads: int | None = None) -> Matches:
         """Everything within *radius* of each query: the index's radius, or a smaller one."""
         own = self._comparable(prints)
-        words, valid = arrays(own)
-        return Matches(*self._index.search(words, valid, self._radius(radius), check_threads(threads)))
+        return Matches(*self._index.search(arrays(own), self._radius(radius), check_threads(threads)))
 
     def search_one(self, value: int, radius: int | None = None) -> list[tuple[Any, int]]:
         """(id, distance) of everything within *radius* of one integer, nearest first."""
@@ -174,8 +173,7 @@ class Index:
         """The *n* nearest of each query, at any distance; ties by id."""
         count = min(whole("n", n, 0), 2**32)
         own = self._comparable(prints)
-        words, valid = arrays(own)
-        return Matches(*self._index.nearest(words, valid, count, check_threads(threads)))
+        return Matches(*self._index.nearest(arrays(own), count, check_threads(threads)))
 
     def items(self) -> tuple[list[Any], Fingerprints]:
         """The ids and the fingerprints of everything in the index, in the order in which they came."""

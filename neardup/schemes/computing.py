@@ -99,9 +99,9 @@ def fingerprints(scheme: Scheme, documents: Any, threads: int | None = None) -> 
 def _batch(scheme: Scheme, batch: Any, threads: int | None) -> tuple[Any, Any]:
     if scheme.direct:
         if not isinstance(batch, list):
-            return scheme.recipe.fingerprints_of_arrow(core_texts(batch), threads)
+            return scheme.recipe.fingerprints(core_texts(batch), threads)
         if all(isinstance(item, str) for item in batch):
-            return scheme.recipe.fingerprints_of_strings(batch, threads)
+            return scheme.recipe.fingerprints(batch, threads)
     items = batch if isinstance(batch, list) else batch.to_pylist()
     prints = Fingerprints.of(
         (None if item is None else fingerprint(scheme, item) for item in items), scheme.bits
@@ -120,10 +120,7 @@ def count(scheme: Scheme, batch: Any, table: _native.Frequencies, threads: int |
         raise InvalidType(f"count into a new Frequencies table, not {shown(table)}")
     threads = check_threads(threads)
     for part in [batch] if isinstance(batch, list) else batches(batch):
-        if isinstance(part, list):
-            scheme.recipe.count_strings(part, table, threads)
-        else:
-            scheme.recipe.count_arrow(core_texts(part), table, threads)
+        scheme.recipe.count(part if isinstance(part, list) else core_texts(part), table, threads)
 
 
 def added(scheme: Scheme, other: Scheme) -> Scheme:

@@ -1,103 +1,54 @@
+#![forbid(unsafe_code)]
 //! Python's view of the index, and of joins that are streamed through one.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyMemoryError, PyOSError, PyOverflowError, PyRuntimeError};
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::exceptions::{PyOSError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use super::hamming::{Flags, PairArrays, Words, answered, given, pair_arrays};
-use super::interrupt::caught;
-use super::{ChangedFile, DamagedFile, InvalidType, LimitReached};
-use crate::index::Hit;
+use super::arrays::{Pairs, Row, Rows, pairs};
+use super::errors::{DamagedFile, changed, unread};
+use super::interrupt::{answered, caught, interruptible};
 use crate::index::any::{AnyIndex, Named, Refusal};
 use crate::index::batches::PairBatches;
 use crate::index::file::{self, About, Stamp};
 use crate::index::ids::{Id, Ids};
-use crate::index::opened::{self, Opened, Refused, Watch};
+use crate::index::opened::{self, Opened, Refused};
+use crate::index::shared::{Found, Shared};
+use crate::join::resolve::columns;
 use crate::system::memory::{gathered, push, room_for};
 use crate::system::parallel::thread_count;
 
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<HammingIndex>()?;
-    module.add_class::<PairStream>()?;
-    module.add_function(wrap_pyfunction!(check_index, module)?)?;
-    module.add_function(wrap_pyfunction!(index_stamp, module)?)?;
-    Ok(())
-}
-
-impl From<Refusal> for PyErr {
-    fn from(refusal: Refusal) -> PyErr {
-        match refusal {
-            Refusal::Mixed => InvalidType::new_err("the ids of an index are all integers or all str; use one kind"),
-            Refusal::Full => LimitReached::new_err("an index holds at most 4294967294 fingerprints"),
-            Refusal::Memory => {
-                PyMemoryError::new_err("not enough memory for these fingerprints; the index is as it was")
-            }
-            Refusal::Torn => PyRuntimeError::new_err("an error left the index half changed; load it or build it again"),
-        }
-    }
-}
-
-/// The native part of `neardup.Index`. Readers share it; a writer has it alone.
+/// The native part of `neardup.Index`.
 #[pyclass(frozen, module = "neardup._native")]
-struct HammingIndex {
-    inner: RwLock<AnyIndex>,
-    bits: usize,
-    radius: u32,
-    watch: Option<Watch>,
-}
+pub struct HammingIndex(Shared);
 
-type HitArrays<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+/// Rows, and the tables of each segment.
+type Segments = Vec<(usize, Vec<(u32, u32)>)>;
+type Hits<'py> = (Row<'py, u32>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 impl HammingIndex {
-    fn of(index: AnyIndex, watch: Option<Watch>) -> HammingIndex {
-        let (bits, radius) = (index.bits, index.radius);
-        HammingIndex { inner: RwLock::new(index), bits, radius, watch }
-    }
-
-    /// Do *work* on what was checked: a file that changed under its map is an error, as is a panic.
+    /// Do *work*; a file that changed under its map is an error, as is a panic.
     fn sound<T>(&self, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-        let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_needed()) else {
-            return caught(work);
-        };
-        let check = || match watch.is_sound() {
-            true => Ok(()),
-            false => Err(changed(
-                &watch.path,
-                "was changed while it was in use; load it again (map=False reads it into memory)",
-            )),
-        };
-        check()?;
-        let done = caught(work);
-        check()?;
-        done
+        self.0.on_what_was_checked(changed, || caught(work))
     }
 
-    /// The index, to be read. A free lock is taken at once; only a taken one is waited for without the interpreter.
-    fn read(&self, py: Python<'_>) -> Result<RwLockReadGuard<'_, AnyIndex>, Refusal> {
-        let inner = match self.inner.try_read() {
-            Ok(inner) => inner,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                py.detach(|| Waited(self.inner.read().unwrap_or_else(PoisonError::into_inner))).0
-            }
-        };
-        inner.sound().map(|()| inner)
-    }
-
-    /// The index, to be changed, for one that does not hold the interpreter.
-    fn write(&self) -> RwLockWriteGuard<'_, AnyIndex> {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    /// What *ask* says of the index. A free lock is taken at once; only a taken one is waited for without the
+    /// interpreter.
+    fn asked<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&AnyIndex) -> T + Send) -> PyResult<T> {
+        Ok(match self.0.try_read() {
+            Some(index) => ask(&*index?),
+            None => py.detach(|| self.0.read().map(|index| ask(&index)))?,
+        })
     }
 
     fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
-        let width = self.bits.div_ceil(64);
+        let width = self.0.bits.div_ceil(64);
         let words = if width == 1 {
             vec![value.extract()?]
         } else {
@@ -105,7 +56,7 @@ impl HammingIndex {
             let bytes = bytes.cast::<PyBytes>()?.as_bytes();
             bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
         };
-        match (self.bits % 64, words.last()) {
+        match (self.0.bits % 64, words.last()) {
             (own @ 1.., Some(last)) if last >> own != 0 => {
                 Err(PyOverflowError::new_err("bits above those of the index"))
             }
@@ -114,39 +65,27 @@ impl HammingIndex {
     }
 }
 
-fn changed(path: &Path, how: &str) -> PyErr {
-    ChangedFile::new_err(format!("'{}' {how}", path.display()))
-}
-
-fn hit_arrays<'py>(py: Python<'py>, index: &AnyIndex, hits: &[Hit]) -> PyResult<HitArrays<'py>> {
-    let query: Vec<u32> = gathered(hits.iter().map(|hit| hit.query));
+fn hits<'py>(py: Python<'py>, (hits, ids): Found) -> PyResult<Hits<'py>> {
+    let query = gathered(hits.iter().map(|hit| hit.query));
     let distance = if hits.iter().all(|hit| hit.distance <= u32::from(u16::MAX)) {
         gathered(hits.iter().map(|hit| hit.distance as u16)).into_pyarray(py).into_any()
     } else {
         // Only the nearest of the widest fingerprints can be so far away.
         gathered(hits.iter().map(|hit| hit.distance)).into_pyarray(py).into_any()
     };
-    Ok((query.into_pyarray(py), names(py, index, hits.iter().map(|hit| hit.entry))?, distance))
+    Ok((query.into_pyarray(py), names(py, &ids)?, distance))
 }
 
-/// The ids of entries: an integer array, or a list of texts.
-fn names<'py>(
-    py: Python<'py>,
-    index: &AnyIndex,
-    entries: impl ExactSizeIterator<Item = u32>,
-) -> PyResult<Bound<'py, PyAny>> {
-    if matches!(index.ids, Ids::Texts { .. }) {
+/// Ids: an integer array, or a list of texts.
+fn names<'py>(py: Python<'py>, ids: &Ids) -> PyResult<Bound<'py, PyAny>> {
+    let all = || (0..ids.len() as u32).map(|at| ids.get(at));
+    if matches!(ids, Ids::Texts { .. }) {
         let texts = PyList::empty(py);
-        for entry in entries {
-            texts.append(name(py, index.ids.get(entry))?)?;
-        }
+        all().try_for_each(|id| texts.append(name(py, id)?))?;
         return Ok(texts.into_any());
     }
-    let numbers = gathered(entries.map(|entry| match index.ids.get(entry) {
-        Id::Number(number) => number,
-        Id::Text(_) => 0,
-    }));
-    Ok(numbers.into_pyarray(py).into_any())
+    let number = |id| if let Id::Number(number) = id { number } else { 0 };
+    Ok(gathered(all().map(number)).into_pyarray(py).into_any())
 }
 
 fn name<'py>(py: Python<'py>, id: Id<'_>) -> PyResult<Bound<'py, PyAny>> {
@@ -210,41 +149,40 @@ impl<'py> ManyIds<'py> {
 impl HammingIndex {
     #[new]
     fn new(bits: usize, radius: u32) -> PyResult<HammingIndex> {
-        caught(|| Ok(HammingIndex::of(AnyIndex::new(bits, radius), None)))
+        caught(|| Ok(HammingIndex(Shared::new(AnyIndex::new(bits, radius), None))))
     }
 
     #[getter]
     fn bits(&self) -> usize {
-        self.bits
+        self.0.bits
     }
 
     #[getter]
     fn radius(&self) -> u32 {
-        self.radius
+        self.0.radius
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        caught(|| Ok(self.read(py)?.len()))
+        caught(|| self.asked(py, AnyIndex::len))
     }
 
     /// Bytes of the entries and the ids.
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
-        caught(|| Ok(self.read(py)?.bytes()))
+        caught(|| self.asked(py, AnyIndex::bytes))
     }
 
     /// For each segment its rows, and its tables as (bits of the key, radius).
-    #[allow(clippy::type_complexity)]
-    fn segments(&self, py: Python<'_>) -> PyResult<Vec<(usize, Vec<(u32, u32)>)>> {
-        caught(|| Ok(self.read(py)?.segments()))
+    fn segments(&self, py: Python<'_>) -> PyResult<Segments> {
+        caught(|| self.asked(py, AnyIndex::segments))
     }
 
     /// Add one fingerprint for each id, in place of all that *replaced* have.
-    #[pyo3(signature = (ids, words, threads, replaced=None))]
+    #[pyo3(signature = (ids, rows, threads, replaced=None))]
     fn add(
         &self,
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
-        words: Words<'_>,
+        rows: Rows<'_>,
         threads: Option<usize>,
         replaced: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -260,20 +198,17 @@ impl HammingIndex {
                     Named::Texts(&list)
                 }
             };
-            let (rows, threads) = (given(&words, &None)?, thread_count(threads));
-            let added =
-                answered(py, rows.words.len() > 100_000, |_| Ok(self.write().add(named, rows, &replaced, threads)))?;
-            Ok(added?)
+            let (rows, threads) = (rows.given()?, thread_count(threads));
+            answered(py, !rows.are_few(0), |_| self.0.write().add(named, rows, &replaced, threads))
         })
     }
 
     fn add_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         self.sound(|| {
             let (words, id) = (self.words_of(value)?, OneId::of(id)?);
-            // A free lock is taken at once; only a taken one is waited for without the interpreter.
-            Ok(match self.inner.try_write() {
-                Ok(mut inner) => inner.add_one(id.id(), &words),
-                Err(_) => py.detach(|| self.write().add_one(id.id(), &words)),
+            Ok(match self.0.try_write() {
+                Some(mut index) => index.add_one(id.id(), &words),
+                None => py.detach(|| self.0.write().add_one(id.id(), &words)),
             }?)
         })
     }
@@ -286,11 +221,10 @@ impl HammingIndex {
     ) -> PyResult<Vec<(Bound<'py, PyAny>, u32)>> {
         self.sound(|| {
             let words = self.words_of(value)?;
-            let inner = self.read(py)?;
-            let hits = inner.search_one(&words, radius);
+            let (hits, ids) = self.asked(py, |index| index.named(index.search_one(&words, radius)))?;
             let mut answer = room_for(hits.len());
-            for hit in hits {
-                answer.push((name(py, inner.ids.get(hit.entry))?, hit.distance));
+            for (at, hit) in (0..).zip(hits) {
+                answer.push((name(py, ids.get(at))?, hit.distance));
             }
             Ok(answer)
         })
@@ -301,7 +235,7 @@ impl HammingIndex {
         self.sound(|| {
             let ids = ManyIds::of(ids)?;
             let list = ids.list()?;
-            Ok(answered(py, true, |_| Ok(self.write().remove(&list)))??)
+            answered(py, true, |_| self.0.write().remove(&list))
         })
     }
 
@@ -309,63 +243,62 @@ impl HammingIndex {
     fn remove_one(&self, py: Python<'_>, id: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.sound(|| {
             let (words, id) = (self.words_of(value)?, OneId::of(id)?);
-            Ok(py.detach(|| self.write().remove_one(id.id(), &words))?)
+            Ok(py.detach(|| self.0.write().remove_one(id.id(), &words))?)
         })
     }
 
     fn search<'py>(
         &self,
         py: Python<'py>,
-        words: Words<'py>,
-        valid: Flags<'py>,
+        rows: Rows<'py>,
         radius: u32,
         threads: Option<usize>,
-    ) -> PyResult<HitArrays<'py>> {
+    ) -> PyResult<Hits<'py>> {
         self.sound(|| {
-            let (rows, threads) = (given(&words, &valid)?, thread_count(threads));
-            let inner = &*self.read(py)?;
-            let hits =
-                answered(py, rows.words.len() > 10_000, |cancel| Ok(inner.search(rows, radius, threads, cancel)?))?;
-            hit_arrays(py, inner, &hits)
+            let (rows, threads) = (rows.given()?, thread_count(threads));
+            let found = answered(py, !rows.are_few(0), |cancel| {
+                let index = self.0.read()?;
+                Ok::<_, Refusal>(index.named(index.search(rows, radius, threads, cancel)?))
+            })?;
+            hits(py, found)
         })
     }
 
     fn nearest<'py>(
         &self,
         py: Python<'py>,
-        words: Words<'py>,
-        valid: Flags<'py>,
+        rows: Rows<'py>,
         count: usize,
         threads: Option<usize>,
-    ) -> PyResult<HitArrays<'py>> {
+    ) -> PyResult<Hits<'py>> {
         self.sound(|| {
-            let (rows, threads) = (given(&words, &valid)?, thread_count(threads));
-            let inner = &*self.read(py)?;
-            let hits = answered(py, true, |cancel| Ok(inner.nearest(rows, count, threads, cancel)?))?;
-            hit_arrays(py, inner, &hits)
+            let (rows, threads) = (rows.given()?, thread_count(threads));
+            let found = answered(py, true, |cancel| {
+                let index = self.0.read()?;
+                Ok::<_, Refusal>(index.named(index.nearest(rows, count, threads, cancel)?))
+            })?;
+            hits(py, found)
         })
     }
 
     /// The ids and the words of everything in the index.
-    fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyArray1<u64>>)> {
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Row<'py, u64>)> {
         self.sound(|| {
-            let inner = self.read(py)?;
-            let (entries, words) = inner.items();
-            Ok((names(py, &inner, entries.into_iter())?, words.into_pyarray(py)))
+            let (ids, words) = self.asked(py, AnyIndex::named_items)?;
+            Ok((names(py, &ids)?, words.into_pyarray(py)))
         })
     }
 
     /// Write the index to an open file; its stamp. Others may change the index meanwhile.
     fn write_to(&self, py: Python<'_>, file: Py<PyAny>, digest: &str) -> PyResult<Stamp> {
-        let about = About { bits: self.bits, radius: self.radius, digest };
+        let about = About { bits: self.0.bits, radius: self.0.radius, digest };
         let mut out = PyFile { file, fault: None };
         let written = self.sound(|| {
-            let written = answered(py, true, |_| {
+            answered(py, true, |_| {
                 // Nobody waits for the disk: the lock is let go before.
-                let taken = self.inner.read().unwrap_or_else(PoisonError::into_inner).snapshot();
-                Ok(taken.map(|(snapshot, ids)| snapshot.write(&mut out, &ids, &about)))
-            })?;
-            Ok(written?)
+                let taken = self.0.read()?.snapshot();
+                taken.map(|(snapshot, ids)| snapshot.write(&mut out, &ids, &about))
+            })
         })?;
         match (written, out.fault) {
             (Ok(stamp), _) => Ok(stamp),
@@ -377,14 +310,14 @@ impl HammingIndex {
     /// The index of a file, mapped or read into memory; the digest of its scheme and its stamp.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<(HammingIndex, String, Stamp)> {
-        told(answered(py, true, |_| Ok(opened::load(&path, mapped)))?, &path)
+        told(interruptible(py, true, |_| opened::load(&path, mapped))?, &path)
     }
 
     /// The index that the bytes of a file are, and the same.
     #[staticmethod]
     fn read_from(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<(HammingIndex, String, Stamp)> {
         let data = data.as_bytes();
-        told(answered(py, data.len() > 1 << 20, |_| Ok(opened::read(data)))?, Path::new("the index"))
+        told(interruptible(py, data.len() > 1 << 20, |_| opened::read(data))?, Path::new("the index"))
     }
 }
 
@@ -426,77 +359,48 @@ impl Seek for PyFile {
 
 /// What was opened, as Python takes it, or what it is told.
 fn told(opened: Result<Opened, Refused>, path: &Path) -> PyResult<(HammingIndex, String, Stamp)> {
-    let Opened { index, digest, stamp, watch } = opened.map_err(|refused| error_of(refused, path))?;
-    Ok((HammingIndex::of(index, watch), digest, stamp))
+    let Opened { index, digest, stamp, watch } = opened.map_err(|refused| unread(refused, path))?;
+    Ok((HammingIndex(Shared::new(index, watch)), digest, stamp))
 }
-
-fn error_of(refused: Refused, path: &Path) -> PyErr {
-    match refused {
-        Refused::Changed => changed(path, "was changed while it was read; load it again"),
-        Refused::Damaged(what) => DamagedFile::new_err(format!("{}: {what}", path.display())),
-        Refused::Io(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-            PyMemoryError::new_err(format!("not enough memory for '{}'", path.display()))
-        }
-        Refused::Io(error) => match error.raw_os_error() {
-            Some(number) => {
-                let reason = error.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
-                PyOSError::new_err((number, reason, path.display().to_string()))
-            }
-            None => PyOSError::new_err(format!("{}: {error}", path.display())),
-        },
-    }
-}
-
-/// A lock that was waited for without the interpreter, carried back to the thread that waits.
-struct Waited<'a>(RwLockReadGuard<'a, AnyIndex>);
-
-// SAFETY: `detach` runs its closure on the calling thread, so the guard never leaves its thread.
-unsafe impl Send for Waited<'_> {}
 
 /// Check the bytes of an index file as loading would.
 #[pyfunction]
-fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
+pub fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
     caught(|| file::parse(data.as_bytes()).map(drop).map_err(|damage| DamagedFile::new_err(damage.0)))
 }
 
 /// The stamp of an index file: two files that have the same are the same. None if it is none.
 #[pyfunction]
-fn index_stamp(path: PathBuf) -> PyResult<Option<Stamp>> {
+pub fn index_stamp(path: PathBuf) -> PyResult<Option<Stamp>> {
     caught(|| {
         let read = File::open(&path).and_then(|mut file| file::stamp(&mut file));
-        read.map_err(|error| error_of(Refused::Io(error), &path))
+        read.map_err(|error| unread(Refused::Io(error), &path))
     })
 }
 
 /// A join whose pairs come in batches.
 #[pyclass(module = "neardup._native")]
-struct PairStream(PairBatches);
+pub struct PairStream(PairBatches);
 
 #[pymethods]
 impl PairStream {
     #[new]
-    #[pyo3(signature = (words, valid, other, other_valid, bits, radius, threads))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
-        words: Words<'_>,
-        valid: Flags<'_>,
-        other: Option<Words<'_>>,
-        other_valid: Flags<'_>,
+        rows: Rows<'_>,
+        other: Option<Rows<'_>>,
         bits: usize,
         radius: u32,
         threads: Option<usize>,
     ) -> PyResult<PairStream> {
-        let rows = given(&words, &valid)?;
-        let other = other.as_ref().map(|other| given(other, &other_valid)).transpose()?;
-        let threads = thread_count(threads);
+        let (rows, threads) = (rows.given()?, thread_count(threads));
+        let other = other.as_ref().map(Rows::given).transpose()?;
         answered(py, true, |cancel| PairBatches::new(rows, other, bits, radius, threads, cancel)).map(PairStream)
     }
 
     /// The next pairs, about `most` of them; none at the end.
-    fn take<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<PairArrays<'py>> {
-        let pairs = answered(py, true, |cancel| self.0.take(most, cancel))?;
-        pair_arrays(py, &pairs)
+    fn take<'py>(&mut self, py: Python<'py>, most: usize) -> PyResult<Pairs<'py>> {
+        let found = answered(py, true, |cancel| self.0.take(most, cancel).map(|pairs| columns(&pairs)))?;
+        Ok(pairs(py, found))
     }
 }

@@ -4,17 +4,13 @@
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
 use crate::system::memory::{self, NoRoom};
 use crate::system::parallel::Cancel;
-
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+use crate::system::watch::{Ended, in_second_thread};
 
 thread_local! {
     /// What this thread calls beside looking for signals; an error that it raises ends the work.
@@ -94,44 +90,26 @@ pub fn watched<T: Send>(
     }
     py.detach(|| {
         let (mut work, mut result) = (Some(work), None);
-        run_watched(&cancel, tell, &mut || result = work.take().map(|work| guarded(|| work(&cancel))))?;
-        result.unwrap_or_else(|| Err(internal()))
+        let look = |share: f64| {
+            Python::attach(|py| {
+                look(py)?;
+                tell.map_or(Ok(()), |tell| tell.call1(py, (share,)).map(drop))
+            })
+        };
+        let ended = in_second_thread(&cancel, look, &mut || result = work.take().map(|work| guarded(|| work(&cancel))));
+        match ended {
+            Ok(()) => result.unwrap_or_else(|| Err(internal())),
+            Err(Ended::Unwanted(raised)) => Err(raised),
+            Err(Ended::Panicked(panic)) => Err(error_of(&*panic)),
+        }
     })
 }
 
-/// Do *work* once in a second thread, and look here meanwhile. Not generic, so that it is compiled once.
-fn run_watched(cancel: &Cancel, tell: Option<&Py<PyAny>>, work: &mut (dyn FnMut() + Send)) -> PyResult<()> {
-    // Where the system gives no thread the work is still here, and is done without looking for signals.
-    let work = Mutex::new(work);
-    let run = || work.lock().unwrap_or_else(PoisonError::into_inner)();
-    std::thread::scope(|scope| {
-        let (done, wait) = channel::<()>();
-        let worker = std::thread::Builder::new().spawn_scoped(scope, || {
-            let _done = done; // dropped, and so heard, when the work ends
-            run();
-        });
-        let Ok(worker) = worker else {
-            run();
-            return Ok(());
-        };
-        let (mut raised, mut told) = (None, 0.0);
-        while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(LOOK_EVERY) {
-            told = cancel.share().max(told);
-            let look = |py: Python<'_>| {
-                look(py)?;
-                tell.map_or(Ok(()), |tell| tell.call1(py, (told,)).map(drop))
-            };
-            if raised.is_none()
-                && let Err(error) = Python::attach(look)
-            {
-                cancel.set();
-                raised = Some(error);
-            }
-        }
-        match (worker.join(), raised) {
-            (Err(panic), _) => Err(error_of(&*panic)),
-            (Ok(()), Some(error)) => Err(error),
-            (Ok(()), None) => Ok(()),
-        }
-    })
+/// `interruptible` work that may end without an answer.
+pub fn answered<T: Send, E: Send + Into<PyErr>>(
+    py: Python<'_>,
+    long: bool,
+    work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
+) -> PyResult<T> {
+    interruptible(py, long, work)?.map_err(Into::into)
 }

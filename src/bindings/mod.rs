@@ -1,6 +1,8 @@
 //! Python's view of the core: convert, let go of the interpreter, call the kernel, convert back.
 
+mod arrays;
 mod arrow;
+mod errors;
 mod hamming;
 mod index;
 mod interpreter;
@@ -17,13 +19,6 @@ mod verify;
 
 use pyo3::prelude::*;
 
-// What Python raises, so that a caller catches one kind of error.
-pyo3::import_exception!(neardup.errors, ChangedFile);
-pyo3::import_exception!(neardup.errors, DamagedFile);
-pyo3::import_exception!(neardup.errors, InvalidType);
-pyo3::import_exception!(neardup.errors, InvalidValue);
-pyo3::import_exception!(neardup.errors, LimitReached);
-
 /// Give memory that was freed back to the system.
 #[pyfunction]
 fn give_back() -> PyResult<()> {
@@ -35,22 +30,38 @@ fn give_back() -> PyResult<()> {
 
 // A free-threaded Python switches its lock on for us: nobody has tested the core without it.
 #[pymodule(gil_used = true)]
-fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    interpreter::only_the_first(module.py())?;
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("UNICODE_VERSION", crate::text::unicode::version())?;
-    module.add_function(wrap_pyfunction!(give_back, module)?)?;
-    module.add_function(wrap_pyfunction!(interrupt::check_thread_memory, module)?)?;
-    module.add_function(wrap_pyfunction!(interrupt::watch, module)?)?;
-    hamming::register(module)?;
-    index::register(module)?;
-    jsonl::register(module)?;
-    order::register(module)?;
-    picture::register(module)?;
-    stream::register(module)?;
-    survey::register(module)?;
-    uniques::register(module)?;
-    text::register(module)?;
-    verify::register(module)?;
-    Ok(())
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::give_back;
+    #[pymodule_export]
+    use super::hamming::{components, groups, join, join_nearest, join_plan, set_simd, simd_level};
+    #[pymodule_export]
+    use super::index::{HammingIndex, PairStream, check_index, index_stamp};
+    #[pymodule_export]
+    use super::interrupt::{check_thread_memory, watch};
+    #[pymodule_export]
+    use super::jsonl::{line_ends, read_jsonl};
+    #[pymodule_export]
+    use super::order::{most_alike, one_of_each, ordered, stars_of_pairs};
+    #[pymodule_export]
+    use super::picture::{picture_agreements, picture_corners, picture_fingerprints, picture_maps};
+    #[pymodule_export]
+    use super::stream::{SimhashValue, StreamIndex};
+    #[pymodule_export]
+    use super::survey::{spellings, survey_of};
+    #[pymodule_export]
+    use super::text::{NativeFrequencies, NativeRecipe, digest};
+    #[pymodule_export]
+    use super::uniques::NativeUniques;
+    #[pymodule_export]
+    use super::verify::{NativeVerifier, text_rule, walk_pairs};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::interpreter::only_the_first(module.py())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("UNICODE_VERSION", crate::text::unicode::version())
+    }
 }

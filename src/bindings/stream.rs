@@ -1,36 +1,29 @@
 #![forbid(unsafe_code)]
 //! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
 
-use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use numpy::{IntoPyArray, PyArray1};
+use numpy::IntoPyArray;
 use pyo3::exceptions::{PyAssertionError, PyMemoryError, PyOverflowError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 
+use super::arrays::Row;
+use super::errors::{InvalidValue, LimitReached};
 use super::interrupt::caught;
-use super::{InvalidValue, LimitReached};
 use crate::compat;
 use crate::compat::stream::Stream;
+use crate::compat::words::{Words, lowest};
 use crate::system::memory::{append, attempt};
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<SimhashValue>()?;
-    module.add_class::<StreamIndex>()
-}
-
-/// This many entries are added without the interpreter, so that other threads can run.
-const MANY: usize = 1 << 16;
 
 /// The native part of `neardup.compat.simhash.Simhash`: its value is in the object, where a query
 /// finds it at once. What few of them have is stored elsewhere, so that the object fits a cache line.
 #[pyclass(frozen, subclass, module = "neardup._native")]
 #[derive(Default)]
-struct SimhashValue {
+pub struct SimhashValue {
     word: AtomicU64,
     f: AtomicU32,
     /// The value is not an `int` of up to 64 bits: it is in the rest.
@@ -143,43 +136,11 @@ impl SimhashValue {
 
 /// Named fingerprints that are queried one by one. `_start` gives it its shape.
 #[pyclass(frozen, subclass, module = "neardup._native")]
-struct StreamIndex {
+pub struct StreamIndex {
     bits: AtomicUsize,
     /// The class of which it is known that its value is the one in the object.
     plain: OnceLock<Py<PyType>>,
     stream: Mutex<Box<dyn Stream>>,
-}
-
-/// The words of a fingerprint.
-enum Words {
-    One(u64),
-    More(Vec<u64>),
-}
-
-impl Deref for Words {
-    type Target = [u64];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u64] {
-        match self {
-            Words::One(word) => std::slice::from_ref(word),
-            Words::More(words) => words,
-        }
-    }
-}
-
-/// The lowest bits of a word.
-#[inline(always)]
-fn lowest(word: u64, bits: usize) -> Words {
-    match bits {
-        0..64 => Words::One(word & ((1 << bits) - 1)),
-        64 => Words::One(word),
-        _ => {
-            let mut words = vec![0; bits.div_ceil(64)];
-            words[0] = word;
-            Words::More(words)
-        }
-    }
 }
 
 /// The lowest bits of an integer.
@@ -247,7 +208,7 @@ impl StreamIndex {
 
     fn settled(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Box<dyn Stream>>> {
         let mut stream = self.lock(py)?;
-        if stream.waiting() > MANY {
+        if stream.is_behind() {
             let waiting = &mut *stream;
             py.detach(|| waiting.settle());
         }
@@ -277,15 +238,10 @@ impl StreamIndex {
         blocks: Vec<(usize, usize)>,
         limit: u32,
     ) -> PyResult<()> {
-        let py = plain.py();
-        if let Some((start, end)) = blocks.iter().find(|(start, end)| start > end || *end > bits) {
-            return Err(InvalidValue::new_err(format!("no bits {start} to {end} in fingerprints of {bits} bits")));
-        }
         caught(|| {
-            let blocks: Vec<Range<usize>> = blocks.into_iter().map(|(start, end)| start..end).collect();
-            let fresh = compat::stream(bits, radius, &blocks, limit);
+            let fresh = compat::stream_of(bits, radius, &blocks, limit)?;
             self.stream.clear_poison(); // nothing of what was there stays
-            let mut own = self.lock(py)?;
+            let mut own = self.lock(plain.py())?;
             self.plain.get_or_init(|| plain.unbind());
             self.bits.store(bits, Ordering::Relaxed);
             *own = fresh;
@@ -340,7 +296,7 @@ impl StreamIndex {
     }
 
     /// The ids and the words of all entries.
-    fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Bound<'py, PyArray1<u64>>)> {
+    fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Row<'py, u64>)> {
         caught(|| {
             let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
             let (names, mut words, mut failed) = (PyList::empty(py), Vec::new(), None);
@@ -354,7 +310,7 @@ impl StreamIndex {
     }
 
     /// The words of everything that was removed, or queried and not found.
-    fn _asked<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn _asked<'py>(&self, py: Python<'py>) -> PyResult<Row<'py, u64>> {
         caught(|| {
             let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
             let mut words = Vec::new();

@@ -3,24 +3,19 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
+use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::InvalidValue;
+use super::arrays::{Numbers, Row};
 use super::interrupt::caught;
 use super::texts::{strings, text_of};
 use crate::documents::uniques::Uniques;
-use crate::system::memory::gathered;
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<NativeUniques>()
-}
 
 /// A growing set of ids, each with the place where it was first met.
 #[pyclass(frozen, name = "Uniques", module = "neardup._native")]
 #[derive(Default)]
-struct NativeUniques(Mutex<Uniques>);
+pub struct NativeUniques(Mutex<Uniques>);
 
 #[pymethods]
 impl NativeUniques {
@@ -30,20 +25,11 @@ impl NativeUniques {
     }
 
     /// The place where each of *ids* was first met: its own place if never before.
-    fn add<'py>(
-        &self,
-        ids: &Bound<'py, PyList>,
-        places: PyReadonlyArray1<'py, i64>,
-    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    fn add<'py>(&self, ids: &Bound<'py, PyList>, places: Numbers<'py>) -> PyResult<Row<'py, i64>> {
         caught(|| {
             let (names, places) = (strings(ids)?, places.as_slice()?);
-            if names.len() != places.len() {
-                return Err(InvalidValue::new_err("one place for each id is needed"));
-            }
             let mut uniques = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let add = |(name, place)| uniques.add(text_of(name).as_bytes(), place);
-            let first: Vec<i64> = gathered(names.iter().zip(places.iter().copied()).map(add));
-            Ok(first.into_pyarray(ids.py()))
+            Ok(uniques.add_all(names.iter().map(text_of), places)?.into_pyarray(ids.py()))
         })
     }
 

@@ -5,6 +5,9 @@ use std::collections::HashSet;
 
 use crate::compat::names::Names;
 
+/// This many entries are added in a few milliseconds.
+const MANY: usize = 1 << 16;
+
 /// A stream index of some width. Values have as many words as it.
 pub trait Stream: Send {
     /// Add a pair; false if there is no room.
@@ -15,6 +18,11 @@ pub trait Stream: Send {
 
     /// How many wait.
     fn waiting(&self) -> usize;
+
+    /// Whether taking up what waits is worth letting other threads run meanwhile.
+    fn is_behind(&self) -> bool {
+        self.waiting() > MANY
+    }
 
     /// Take up what waits.
     fn settle(&mut self);

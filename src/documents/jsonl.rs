@@ -82,6 +82,18 @@ pub fn records(block: &str, text: &str, id: &str) -> Option<Records> {
     Some(found)
 }
 
+/// The same of bytes, which may be anything.
+pub fn records_of(block: &[u8], text: &str, id: &str) -> Option<Records> {
+    records(simdutf8::basic::from_utf8(block).ok()?, text, id)
+}
+
+/// How many LF there are.
+pub fn line_ends(data: &[u8]) -> usize {
+    // So few at a time that they can be counted in bytes.
+    let add = |count: u8, byte: &u8| count.wrapping_add(u8::from(*byte == b'\n'));
+    data.chunks(192).map(|some| usize::from(some.iter().fold(0, add))).sum()
+}
+
 struct Reader<'a> {
     data: &'a [u8],
     at: usize,
@@ -331,5 +343,18 @@ mod tests {
         assert!(records(&deep, "text", "id").is_none());
         let mixed = "{\"text\": \"a\", \"id\": \"x\"}\n{\"text\": \"b\"}\n";
         assert!(records(mixed, "text", "id").is_none());
+    }
+
+    #[test]
+    fn line_ends_are_counted_in_long_runs_too() {
+        assert_eq!(line_ends(&[b'\n'; 1000]), 1000);
+        assert_eq!(line_ends(b"a\r\nb"), 1);
+        assert_eq!(line_ends(b""), 0);
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_left_to_the_other_reader() {
+        assert!(records_of(b"{\"text\": \"\xff\"}\n", "text", "id").is_none());
+        assert!(records_of(b"{\"text\": \"a\"}\n", "text", "id").is_some());
     }
 }

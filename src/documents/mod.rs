@@ -5,4 +5,5 @@ pub mod identity;
 pub mod jsonl;
 pub mod order;
 pub mod stars;
+pub mod survey;
 pub mod uniques;

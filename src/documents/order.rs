@@ -3,6 +3,9 @@
 
 use std::cmp::Ordering;
 
+use crate::arrow::array::ArrowTexts;
+use crate::arrow::span::Span;
+use crate::system::fault::{Fault, require};
 use crate::system::memory;
 use crate::system::parallel::map;
 
@@ -42,6 +45,34 @@ impl Name for &[u8] {
     fn compare(self, other: &[u8]) -> Ordering {
         self.cmp(other)
     }
+}
+
+impl Name for Span<'_> {
+    fn size(self) -> usize {
+        self.len()
+    }
+
+    fn byte(self, at: usize) -> u8 {
+        self.read(at).map_or(0, |[byte]| byte)
+    }
+
+    fn compare(self, other: Self) -> Ordering {
+        let bytes = (0..self.len().min(other.len())).map(|at| self.byte(at).cmp(&other.byte(at)));
+        bytes.into_iter().find(|found| found.is_ne()).unwrap_or(self.len().cmp(&other.len()))
+    }
+}
+
+/// The places of *rows* in the order of their *keys*, which all rows have, and where those are equal in that of
+/// their *ids*; without *rows* of all.
+pub fn ordered(ids: &ArrowTexts, rows: Option<&[i32]>, keys: &[Key<'_>], threads: usize) -> Result<Vec<u32>, Fault> {
+    let count = rows.map_or(ids.len(), <[i32]>::len);
+    let known = |row: &i32| usize::try_from(*row).is_ok_and(|row| row < ids.len());
+    let fits = i32::try_from(count).is_ok()
+        && keys.iter().all(|key| key.numbers.len() == ids.len())
+        && rows.is_none_or(|rows| rows.iter().all(known));
+    require(fits, "rows must be known ones, and every id have its keys")?;
+    let id = |row: usize| ids.item(row).ok().flatten().unwrap_or_default();
+    Ok(order(rows, count, keys, id, threads))
 }
 
 /// Rows in the order of their keys, and where those are equal in that of their names: the places in *rows*,
@@ -115,7 +146,20 @@ pub struct Texts {
 
 /// Of documents with the same 128 bits of content and the same code, the first in *order* represents all.
 /// A content of 0 is none.
-pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -> Texts {
+pub fn one_of_each(
+    content: &[[u64; 2]],
+    codes: Option<&[u32]>,
+    order: impl ExactSizeIterator<Item = i32>,
+) -> Result<Texts, Fault> {
+    // What is negative becomes a row that nothing has.
+    let order: Vec<u32> = memory::gathered(order.map(|row| row as u32));
+    let known = order.iter().all(|row| (*row as usize) < content.len());
+    let coded = codes.is_none_or(|codes| codes.len() == content.len());
+    require(known && coded, "content must have two words a row, and the order known rows")?;
+    Ok(representatives(content, codes, &order))
+}
+
+fn representatives(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -> Texts {
     let row = |[_, place]: [u32; 2]| order[place as usize] as usize;
     let text = |row: usize| (content[row], codes.map_or(0, |codes| codes[row]));
     let known = (0..order.len()).filter(|place| content[order[*place] as usize] != [0, 0]);
@@ -158,7 +202,8 @@ pub fn one_of_each(content: &[[u64; 2]], codes: Option<&[u32]>, order: &[u32]) -
 }
 
 /// How many of the *valid* rows of *width* words are equal to the most frequent one, and which those are.
-pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Vec<u32> {
+pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Result<Vec<u32>, Fault> {
+    require(width > 0 && words.len() == width * valid.len(), "one flag for each row of words is needed")?;
     let row = |at: usize| &words[at * width..][..width];
     let key = |at: usize| row(at)[1..].iter().fold(row(at)[0], |key, word| key.wrapping_mul(SPREAD) ^ word);
     let rows = || (0..valid.len()).filter(|at| valid[*at]);
@@ -174,9 +219,9 @@ pub fn most_alike(words: &[u64], width: usize, valid: &[bool]) -> Vec<u32> {
         }
     }
     let mut found: Vec<u32> = memory::collected(rows().filter(|at| most > 0 && key(*at) == wanted).map(|at| at as u32));
-    let Some(first) = found.first().map(|at| *at as usize) else { return found };
+    let Some(first) = found.first().map(|at| *at as usize) else { return Ok(found) };
     found.retain(|at| row(*at as usize) == row(first));
-    found
+    Ok(found)
 }
 
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -184,6 +229,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrow::array::tests::array_of;
 
     #[test]
     fn many_are_sorted_alike_by_any_number_of_threads() {
@@ -218,7 +264,7 @@ mod tests {
     #[test]
     fn the_first_in_the_order_stands_for_its_text() {
         let content = [[1, 1], [2, 5], [1, 1], [0, 0], [2, 5], [1, 2]];
-        let found = one_of_each(&content, None, &[4, 2, 3, 5, 0, 1]);
+        let found = one_of_each(&content, None, [4, 2, 3, 5, 0, 1].into_iter()).unwrap();
         assert_eq!(found.document, [4, 2, 5]);
         assert_eq!(found.of_document, [1, 0, 1, -1, 0, 2]);
         assert!(found.twin.is_empty());
@@ -227,7 +273,7 @@ mod tests {
     #[test]
     fn documents_of_two_codes_are_two_texts() {
         let content = [[1, 1], [1, 1], [1, 1], [9, 9]];
-        let found = one_of_each(&content, Some(&[0, 1, 0, 1]), &[3, 2, 1, 0]);
+        let found = one_of_each(&content, Some(&[0, 1, 0, 1]), [3, 2, 1, 0].into_iter()).unwrap();
         assert_eq!(found.document, [3, 2, 1]);
         assert_eq!(found.of_document, [1, 2, 1, 0]);
         assert_eq!((found.twin[0], found.twin[1] == found.twin[2]), (0, true));
@@ -236,8 +282,27 @@ mod tests {
     #[test]
     fn the_commonest_row_is_found_among_valid_ones() {
         let words = [5, 1, 5, 2, 5, 2, 5, 2, 5, 1];
-        assert_eq!(most_alike(&words, 2, &[true; 5]), [1, 2, 3]);
-        assert_eq!(most_alike(&words, 2, &[true, false, false, true, true]), [0, 4]);
-        assert!(most_alike(&words, 2, &[false; 5]).is_empty());
+        assert_eq!(most_alike(&words, 2, &[true; 5]).unwrap(), [1, 2, 3]);
+        assert_eq!(most_alike(&words, 2, &[true, false, false, true, true]).unwrap(), [0, 4]);
+        assert!(most_alike(&words, 2, &[false; 5]).unwrap().is_empty());
+        assert!(most_alike(&words, 2, &[true; 4]).is_err());
+        assert!(most_alike(&[], 0, &[]).is_err());
+    }
+
+    #[test]
+    fn ids_of_an_array_are_ordered_as_bytes() {
+        let ids = array_of(&[Some("b"), None, Some("aä"), Some("a")]);
+        assert_eq!(ordered(&ids, None, &[], 1).unwrap(), [1, 3, 2, 0]);
+        assert_eq!(ordered(&ids, Some(&[0, 3]), &[], 1).unwrap(), [1, 0]);
+        assert!(ordered(&ids, Some(&[4]), &[], 1).is_err());
+        assert!(ordered(&ids, Some(&[-1]), &[], 1).is_err());
+        assert!(ordered(&ids, None, &[Key { numbers: &[1; 3], highest: false }], 1).is_err());
+    }
+
+    #[test]
+    fn an_order_of_unknown_rows_is_refused() {
+        assert!(one_of_each(&[[1, 1]], None, [1].into_iter()).is_err());
+        assert!(one_of_each(&[[1, 1]], None, [-1].into_iter()).is_err());
+        assert!(one_of_each(&[[1, 1]], Some(&[]), [0].into_iter()).is_err());
     }
 }

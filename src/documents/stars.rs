@@ -10,6 +10,7 @@
 //!
 //! Sorted pairs come in just that order, so one pass over them does it.
 
+use crate::system::fault::{Fault, require};
 use crate::system::memory::{gathered, zeros};
 
 /// The keeper of each of *count* documents, itself if it stays. *pairs* are sorted, the first of each before its
@@ -30,6 +31,16 @@ pub fn stars(count: u32, pairs: impl Iterator<Item = (u32, u32)>, fixed: Option<
         }
     }
     Some(keeper)
+}
+
+/// The same of pairs as they are handed over: two numbers each, one flag for each document.
+pub fn stars_of(count: u32, left: &[i32], right: &[i32], fixed: Option<&[bool]>) -> Result<Vec<u32>, Fault> {
+    let fits = left.len() == right.len() && i32::try_from(count).is_ok();
+    require(fits, "a pair needs two sides, and documents numbers below 2^31")?;
+    require(fixed.is_none_or(|fixed| fixed.len() == count as usize), "one flag for each document is needed")?;
+    // What is negative becomes a number that no document has.
+    let pairs = left.iter().zip(right).map(|(&one, &other)| (one as u32, other as u32));
+    stars(count, pairs, fixed).ok_or_else(|| Fault::value("pairs must be sorted, of known documents"))
 }
 
 #[cfg(test)]
@@ -94,5 +105,15 @@ mod tests {
             let fixed: Vec<bool> = (0..count).map(|row| chance(row, row).is_multiple_of(5)).collect();
             assert_eq!(of(count, &pairs, Some(&fixed)).unwrap(), plain(count, &pairs, &fixed));
         }
+    }
+
+    #[test]
+    fn pairs_of_one_side_or_unknown_documents_are_refused() {
+        assert_eq!(stars_of(3, &[0], &[2], None), Ok(vec![0, 1, 0]));
+        assert!(stars_of(3, &[0], &[], None).is_err());
+        assert!(stars_of(3, &[-1], &[2], None).is_err());
+        assert!(stars_of(3, &[0], &[3], None).is_err());
+        assert!(stars_of(3, &[0], &[2], Some(&[true])).is_err());
+        assert!(stars_of(1 << 31, &[], &[], None).is_err());
     }
 }

@@ -6,9 +6,11 @@
 //! process, so nobody can choose ids that collide. There are many tables, so that the one that grows, and
 //! is there twice for a moment, is a small one.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 
-use crate::system::memory::zeros;
+use crate::system::fault::{Fault, require};
+use crate::system::memory::{gathered, zeros};
 
 /// A growing set of ids, each with the place where it was first met.
 pub struct Uniques {
@@ -32,6 +34,16 @@ impl Uniques {
         let key = self.states[0].hash_one(id);
         let table = &mut self.tables[(key >> (64 - TABLE_BITS)) as usize];
         table.add((key << TABLE_BITS).max(1), self.states[1].hash_one(id) as u32, place)
+    }
+
+    /// The same of many ids, with a place for each.
+    pub fn add_all<'a>(
+        &mut self,
+        ids: impl ExactSizeIterator<Item = Cow<'a, str>>,
+        places: &[i64],
+    ) -> Result<Vec<i64>, Fault> {
+        require(ids.len() == places.len(), "one place for each id is needed")?;
+        Ok(gathered(ids.zip(places.iter().copied()).map(|(id, place)| self.add(id.as_bytes(), place))))
     }
 
     /// The memory that it takes.
@@ -97,5 +109,13 @@ mod tests {
             assert_eq!(uniques.add(format!("id {}", place - 5000).as_bytes(), place), place - 5000);
         }
         assert!(uniques.bytes() <= 40 * 5000);
+    }
+
+    #[test]
+    fn many_ids_need_a_place_each() {
+        let mut uniques = Uniques::default();
+        let ids = || ["a", "b", "a"].into_iter().map(Cow::Borrowed);
+        assert_eq!(uniques.add_all(ids(), &[7, 8, 9]), Ok(vec![7, 8, 7]));
+        assert!(uniques.add_all(ids(), &[1]).is_err());
     }
 }

@@ -12,6 +12,7 @@ pub mod classes;
 pub mod frozen;
 pub mod grams;
 pub mod shard;
+pub mod shared;
 pub mod sketch;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

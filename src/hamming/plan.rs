@@ -11,6 +11,7 @@
 //! sample, and bits with little information are dealt out evenly over the parts.
 
 use crate::hamming::keys::Key;
+use crate::system::fault::Fault;
 use crate::system::memory::room_for;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,16 @@ pub enum Method {
     Brute,
     Blocks,
     Sampling,
+}
+
+impl Method {
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Brute => "brute",
+            Method::Blocks => "blocks",
+            Method::Sampling => "sampling",
+        }
+    }
 }
 
 /// Bits that are compared together: a pair may differ in `radius` of `parts` parts.
@@ -39,6 +50,13 @@ pub struct Plan {
     pub seconds: f64,
     pub bytes: u64,
     pub recall: f64,
+}
+
+impl Plan {
+    /// Bits that the first table is keyed on; 0 without tables.
+    pub fn key_bits(&self) -> u32 {
+        self.masks.first().map_or(0, |mask| mask.iter().map(|word| word.count_ones()).sum())
+    }
 }
 
 /// What is to be joined.
@@ -68,8 +86,15 @@ pub enum Force {
 }
 
 impl Force {
+    /// What a caller says: nothing, or one of the names.
+    pub fn of(text: Option<&str>) -> Result<Force, Fault> {
+        let unknown =
+            |text| Fault::Value(format!("unknown plan '{text}'; known: brute, blocks, blocks:COUNT,EXTRA, sampling"));
+        text.map_or(Ok(Force::Any), |text| Force::parse(text).ok_or_else(|| unknown(text)))
+    }
+
     /// `brute`, `blocks`, `blocks:4,1` (four blocks, one part more than the radius), `sampling`.
-    pub fn parse(text: &str) -> Option<Force> {
+    fn parse(text: &str) -> Option<Force> {
         Some(match text {
             "brute" => Force::Brute,
             "blocks" => Force::Blocks,

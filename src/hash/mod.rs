@@ -11,6 +11,8 @@ use shake::digest::{ExtendableOutput, Update, XofReader};
 
 use crate::hash::fnv::fnv1a64;
 use crate::hash::foreign::{Foreign, slip};
+use crate::system::fault::Fault;
+use crate::system::memory::zeros;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
@@ -53,6 +55,17 @@ impl Hash {
                 _ => Hash::Foreign(Foreign::parse(name)?),
             },
         })
+    }
+
+    /// The first *size* bytes of the digest of *data* by the hash of that name.
+    pub fn named_digest(name: &str, key: Option<&[u8]>, data: &[u8], size: usize) -> Result<Vec<u8>, Fault> {
+        let hash = Hash::parse(name, key).ok_or_else(|| Fault::Value(format!("unknown hash {name:?}")))?;
+        if hash.bits().is_some_and(|bits| size > bits / 8) {
+            return Err(Fault::Value(format!("a {name} digest has no {size} bytes")));
+        }
+        let mut out = zeros(size);
+        hash.digest(data, &mut out);
+        Ok(out)
     }
 
     /// How many bits a digest has; None if it has as many as requested.

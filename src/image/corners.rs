@@ -7,6 +7,9 @@
 //! map between them: two matches make a guess, the others agree with it or do not.
 
 use crate::image::picture::{Map, PIXELS, SIDE};
+use crate::system::fault::{Fault, require};
+use crate::system::memory::collected;
+use crate::system::parallel::{Cancel, map, thread_count};
 
 /// Sides of the thumbnail at which corners are looked for.
 const SIDES: [usize; 5] = [128, 102, 81, 64, 51];
@@ -211,18 +214,38 @@ fn supporters<'a>(matches: &'a [Match], guess: &'a [f32; 4]) -> impl Iterator<It
     })
 }
 
-/// The corners of many thumbnails, one after the other, with the number of each one's picture.
-pub fn corners_of(thumbs: &[u8], most: usize, threads: usize) -> Vec<(usize, Corner)> {
+/// Corners by column: whose each is, its place and its bits.
+pub type Columns = (Vec<i64>, Vec<[f32; 2]>, Vec<[u64; 4]>);
+
+/// The corners of many thumbnails, one after the other in *thumbs*. Ends early when *cancel* is set.
+pub fn corners_of(thumbs: &[u8], most: usize, threads: Option<usize>, cancel: &Cancel) -> Columns {
     let places = places();
-    let count = thumbs.len() / PIXELS;
-    let parts = crate::system::parallel::share(threads, count, Vec::new, |found: &mut Vec<(usize, Corner)>, task| {
-        let thumb = &thumbs[task * PIXELS..(task + 1) * PIXELS];
-        found.extend(corners(thumb, &places, most).into_iter().map(|corner| (task, corner)));
+    let found = map(thread_count(threads), thumbs.chunks_exact(PIXELS).collect(), |thumb| {
+        if cancel.is_set() { Vec::new() } else { corners(thumb, &places, most) }
     });
-    let mut found: Vec<(usize, Corner)> = parts.into_iter().flatten().collect();
-    found.sort_by_key(|&(picture, _)| picture); // stable: the order within a picture stays
-    found
+    let all = || found.iter().flatten();
+    let pictures = (0..).zip(&found).flat_map(|(picture, own)| own.iter().map(move |_| picture));
+    (collected(pictures), collected(all().map(|one| [one.x, one.y])), collected(all().map(|one| one.words)))
 }
+
+/// For each run of matches, which end where *ends* says, the map that they elect and its votes; zeros for none.
+pub fn elected_of(
+    matches: &[Match],
+    ends: &[i64],
+    least: usize,
+    threads: Option<usize>,
+    cancel: &Cancel,
+) -> Result<(Vec<Map>, Vec<i64>), Fault> {
+    let fits = ends.is_sorted() && ends.iter().all(|end| usize::try_from(*end).is_ok_and(|end| end <= matches.len()));
+    require(fits, UNFIT)?;
+    let begins = std::iter::once(&0).chain(ends);
+    let runs = begins.zip(ends).map(|(begin, end)| &matches[*begin as usize..*end as usize]).collect();
+    let elect = |run| if cancel.is_set() { None } else { elected(run, least) };
+    let found = map(thread_count(threads), runs, elect);
+    Ok(found.into_iter().map(|found| found.map_or(([0.0; 6], 0), |(map, votes)| (map, votes as i64))).unzip())
+}
+
+pub const UNFIT: &str = "a match has 4 numbers, and the ends rise up to their number";
 
 #[cfg(test)]
 mod tests {
@@ -279,5 +302,29 @@ mod tests {
             assert!((found - wanted).abs() < 1e-5);
         }
         assert!(elected(&matches, 5).is_none());
+    }
+
+    #[test]
+    fn corners_of_many_are_those_of_each_in_their_order() {
+        let thumbs = [bytes(&noise(3)), vec![7; PIXELS], bytes(&noise(4))].concat();
+        for threads in [1, 3] {
+            let (pictures, spots, words) = corners_of(&thumbs, 20, Some(threads), &Cancel::new());
+            let first = corners(&thumbs[..PIXELS], &places(), 20);
+            assert!(pictures.is_sorted() && !pictures.contains(&1) && pictures.contains(&2));
+            assert_eq!(spots[..first.len()], first.iter().map(|one| [one.x, one.y]).collect::<Vec<_>>());
+            assert_eq!((pictures.len(), spots.len()), (words.len(), words.len()));
+        }
+    }
+
+    #[test]
+    fn each_run_of_matches_elects_its_own_map() {
+        let run = [[0.1, 0.1], [0.9, 0.2], [0.4, 0.8], [0.7, 0.6]].map(|[x, y]: [f32; 2]| [x, y, x, y]);
+        let elect = |ends: &[i64]| elected_of(&run, ends, 4, Some(2), &Cancel::new());
+        let (maps, votes) = elect(&[0, 4, 4]).unwrap();
+        assert_eq!(votes, [0, 4, 0]);
+        assert_eq!(maps[0], [0.0; 6]);
+        for ends in [&[5][..], &[3, 2], &[-1]] {
+            assert_eq!(elect(ends), Err(Fault::value(UNFIT)));
+        }
     }
 }

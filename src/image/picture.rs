@@ -6,7 +6,9 @@
 //! by an affine map that is improved step by step (Gauss-Newton, with weights that make parts that
 //! differ count little); then block after block says whether the same is to be seen there.
 
-use crate::system::parallel::share;
+use crate::system::fault::{Fault, require};
+use crate::system::memory::{filled, zeros};
+use crate::system::parallel::{Cancel, drain, thread_count};
 
 pub const SIDE: usize = 128;
 pub const PIXELS: usize = SIDE * SIDE;
@@ -133,6 +135,42 @@ pub fn fingerprints(
             put(transform.as_ref().map(|transform| tables.bits(transform, symmetry)));
         }
     }
+}
+
+/// The words of the fingerprints of many thumbnails, one after the other in *thumbs*, and which are there: for each
+/// thumbnail those of all views. Ends early when *cancel* is set.
+pub fn fingerprints_of(
+    thumbs: &[u8],
+    views: &[([i64; 6], u8)],
+    least: i64,
+    threads: Option<usize>,
+    cancel: &Cancel,
+) -> Result<(Vec<u64>, Vec<bool>), Fault> {
+    let too_far = views.iter().any(|(view, _)| view.iter().any(|value| value.unsigned_abs() > 1 << 32));
+    require(!too_far, "a view lies too far outside of the picture")?;
+    let views: Vec<(View, u8)> = views.iter().map(|(view, symmetries)| (View(*view), *symmetries)).collect();
+    let each: usize = views.iter().map(|(_, symmetries)| symmetries.count_ones() as usize).sum();
+    let (count, tables) = (thumbs.len() / PIXELS, Tables::new());
+    let (mut words, mut valid) = (zeros::<[u64; BITS / 64]>(count * each), zeros(count * each));
+    if each > 0 {
+        let rows = words.chunks_mut(each).zip(valid.chunks_mut(each));
+        let threads = thread_count(threads).min(count);
+        drain(
+            thumbs.chunks_exact(PIXELS).zip(rows),
+            threads,
+            cancel,
+            || (),
+            |(), (thumb, (words, valid))| {
+                let mut rows = words.iter_mut().zip(valid);
+                fingerprints(&tables, thumb, &views, least, |print| {
+                    if let (Some((words, valid)), Some(print)) = (rows.next(), print) {
+                        (*words, *valid) = (print, true);
+                    }
+                });
+            },
+        );
+    }
+    Ok((words.into_flattened(), valid))
 }
 
 /// An affine map of unit squares: x' = m0 x + m1 y + m2, y' = m3 x + m4 y + m5.
@@ -484,16 +522,111 @@ fn summed(map: Map, coarse: Compared, fine: Option<Compared>) -> Agreement {
     }
 }
 
-/// The agreements of many pairs of thumbnails, one after the other in `thumbs`.
-pub fn agreements(thumbs: &[u8], left: &[usize], right: &[usize], maps: &[Map], threads: usize) -> Vec<Agreement> {
-    let tasks = left.len().div_ceil(16);
-    let parts = share(threads, tasks, Vec::new, |found: &mut Vec<(usize, Agreement)>, task| {
-        for at in task * 16..(task * 16 + 16).min(left.len()) {
-            let thumb = |row: usize| &thumbs[row * PIXELS..(row + 1) * PIXELS];
-            found.push((at, agreement(thumb(left[at]), thumb(right[at]), &maps[at])));
+/// How many numbers say of an agreement what it is.
+pub const NUMBERS: usize = 18;
+
+impl Agreement {
+    /// The map, then all the figures.
+    fn numbers(&self) -> [f64; NUMBERS] {
+        let [xx, xy, x, yx, yy, y] = self.map;
+        let first = [xx, xy, x, yx, yy, y, self.covered, self.covering, self.whole, self.mean, self.share];
+        let last = [self.fine_mean, self.fine_share, self.blocks, self.strong];
+        let inner = [self.inner_mean, self.inner_share, self.inner_blocks];
+        let all = first.into_iter().chain(last).chain(inner);
+        let mut numbers = [0.0; NUMBERS];
+        numbers.iter_mut().zip(all).for_each(|(number, value)| *number = value);
+        numbers
+    }
+}
+
+/// Numbers, and marks of blocks, for each pair.
+pub type Agreements = (Vec<[f64; NUMBERS]>, Vec<[u8; BLOCKS * BLOCKS]>);
+
+/// The agreements of pairs of thumbnails, one after the other in *thumbs*. Ends early when *cancel* is set.
+pub fn agreements(
+    thumbs: &[u8],
+    left: &[i64],
+    right: &[i64],
+    maps: &[Map],
+    threads: Option<usize>,
+    cancel: &Cancel,
+) -> Result<Agreements, Fault> {
+    let known = |value: &i64| usize::try_from(*value).is_ok_and(|value| value < thumbs.len() / PIXELS);
+    require(left.iter().chain(right).all(known), "a pair names a picture that is not there")?;
+    require(left.len() == right.len() && left.len() == maps.len(), "one left, one right and one map a pair")?;
+    let thumb = |row: i64| &thumbs[row as usize * PIXELS..][..PIXELS];
+    let (mut numbers, mut marks) = (filled(left.len(), [0.0; NUMBERS]), filled(left.len(), [0; BLOCKS * BLOCKS]));
+    let rows = numbers.chunks_mut(TOGETHER).zip(marks.chunks_mut(TOGETHER));
+    let pairs = left.chunks(TOGETHER).zip(right.chunks(TOGETHER)).zip(maps.chunks(TOGETHER));
+    let threads = thread_count(threads).min(left.len().div_ceil(TOGETHER));
+    drain(
+        pairs.zip(rows),
+        threads,
+        cancel,
+        || (),
+        |(), (((left, right), maps), (numbers, marks))| {
+            let pairs = left.iter().zip(right).zip(maps);
+            for (((left, right), map), (numbers, marks)) in pairs.zip(numbers.iter_mut().zip(marks)) {
+                let found = agreement(thumb(*left), thumb(*right), map);
+                (*numbers, *marks) = (found.numbers(), found.marks.map(|mark| mark as u8));
+            }
+        },
+    );
+    Ok((numbers, marks))
+}
+
+/// Pairs that a thread takes at a time.
+const TOGETHER: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thumbs() -> Vec<u8> {
+        let value = |at: usize| (crate::hash::mix::finish(at as u64 / 64) >> 56) as u8;
+        (0..PIXELS).map(value).chain([9; PIXELS]).chain((0..PIXELS).map(|at| value(at + PIXELS))).collect()
+    }
+
+    /// The whole of a picture, as it is and mirrored across.
+    const VIEWS: [([i64; 6], u8); 1] = [([2 * UNIT, 0, 0, 0, 2 * UNIT, 0], 0b11)];
+
+    #[test]
+    fn a_flat_picture_has_no_fingerprints_and_the_others_one_for_each_symmetry() {
+        for threads in [1, 3] {
+            let (words, valid) = fingerprints_of(&thumbs(), &VIEWS, 8, Some(threads), &Cancel::new()).unwrap();
+            assert_eq!(valid, [true, true, false, false, true, true]);
+            assert_eq!(words.len(), 6 * BITS / 64);
+            let mut expected = Vec::new();
+            let views = VIEWS.map(|(view, symmetries)| (View(view), symmetries));
+            for thumb in thumbs().chunks(PIXELS) {
+                fingerprints(&Tables::new(), thumb, &views, 8, |print| expected.extend(print.unwrap_or_default()));
+            }
+            assert_eq!(words, expected);
         }
-    });
-    let mut found: Vec<(usize, Agreement)> = parts.into_iter().flatten().collect();
-    found.sort_unstable_by_key(|&(at, _)| at);
-    found.into_iter().map(|(_, one)| one).collect()
+    }
+
+    #[test]
+    fn a_view_far_outside_is_refused_and_none_gives_nothing() {
+        let view = |value| fingerprints_of(&thumbs(), &[([value, 0, 0, 0, 0, 0], 1)], 8, None, &Cancel::new());
+        assert!(view((1 << 32) + 1).is_err());
+        assert!(view(i64::MIN).is_err());
+        assert_eq!(fingerprints_of(&thumbs(), &[], 8, None, &Cancel::new()), Ok((vec![], vec![])));
+    }
+
+    #[test]
+    fn a_picture_agrees_with_itself_and_pairs_keep_their_places() {
+        let map = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+        let agree = |left: &[i64], right: &[i64], maps: &[Map]| {
+            agreements(&thumbs(), left, right, maps, Some(2), &Cancel::new())
+        };
+        let left: Vec<i64> = (0..40).map(|at| at % 2 * 2).collect();
+        let (numbers, marks) = agree(&left, &[0; 40], &[map; 40]).unwrap();
+        for at in 0..40 {
+            assert_eq!((numbers[at], marks[at]), (numbers[at % 2], marks[at % 2]));
+        }
+        assert!(numbers[0][9] > 0.99 && numbers[1][9] < 0.5, "{} and {}", numbers[0][9], numbers[1][9]);
+        assert!(agree(&[3], &[0], &[map]).is_err());
+        assert!(agree(&[-1], &[0], &[map]).is_err());
+        assert!(agree(&[1], &[0], &[]).is_err());
+    }
 }

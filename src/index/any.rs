@@ -140,6 +140,13 @@ pub enum Refusal {
     Full,
     Memory,
     Torn,
+    Stopped,
+}
+
+impl From<Cancelled> for Refusal {
+    fn from(_: Cancelled) -> Refusal {
+        Refusal::Stopped
+    }
 }
 
 /// The ids of new entries.

@@ -121,7 +121,7 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
         return damage("the header's lengths are impossible (offset 52)");
     }
     let Ok(digest) = std::str::from_utf8(&file[FIXED..FIXED + digest]) else {
-        return damage(format!("the scheme's name is no text (offset {FIXED})"));
+        return damage(format!("the scheme's name is not a text (offset {FIXED})"));
     };
     let mut sections = Vec::with_capacity(count);
     let mut expected = header;
@@ -244,7 +244,7 @@ impl Layout {
                         || end > length as u64
                         || std::str::from_utf8(&texts[last as usize..end as usize]).is_err()
                     {
-                        return damage("an id is no text");
+                        return damage("an id is not a text");
                     }
                     last = end;
                 }

@@ -13,6 +13,7 @@ pub mod ids;
 pub mod opened;
 pub mod search;
 pub mod segment;
+pub mod shared;
 
 pub use segment::{Hit, Segment, Table};
 use segment::{Shape, views};

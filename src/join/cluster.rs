@@ -20,8 +20,9 @@ use crate::hamming::distance::{Planes, distance, pairs_between};
 use crate::hamming::plan::{Force, Method, Sample, Task, plan};
 use crate::join::resolve::{Values, numbered};
 use crate::join::{Job, Stop, self_join};
+use crate::system::fault::Fault;
 use crate::system::memory::{append, copied, filled, gathered, push, room_for, zeros};
-use crate::system::parallel::each;
+use crate::system::parallel::{Cancel, each};
 
 /// For each row its centre and its distance to it; a centre is its own at distance 0.
 pub struct Stars {
@@ -394,8 +395,11 @@ fn brute_first<const W: usize>(
     if job.cancel.is_set() { Err(Stop::Cancelled) } else { Ok(()) }
 }
 
-/// Labels of connected components: the smallest row of each, for all rows. None if a pair names a row beyond them.
-pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Option<Vec<u32>> {
+/// Pairs that are looked at in some milliseconds.
+pub const MANY: usize = 1 << 20;
+
+/// Labels of connected components: the smallest row of each, for all rows.
+pub fn components(left: &[u32], right: &[u32], count: usize, cancel: &Cancel) -> Result<Vec<u32>, Fault> {
     let mut parent: Vec<u32> = room_for(count);
     parent.extend(0..count as u32);
     fn root(parent: &mut [u32], mut item: u32) -> u32 {
@@ -405,9 +409,12 @@ pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Opti
         }
         item
     }
-    for (left, right) in pairs {
+    let parts = left.chunks(MANY).zip(right.chunks(MANY)).take_while(|_| !cancel.is_set());
+    for (&left, &right) in parts.flat_map(|(left, right)| left.iter().zip(right)) {
         if left.max(right) as usize >= count {
-            return None;
+            return Err(Fault::Value(format!(
+                "a pair names a row beyond the {count} rows; pass n = the number of rows joined"
+            )));
         }
         let (one, two) = (root(&mut parent, left), root(&mut parent, right));
         // The smaller row is the root, so that labels do not depend on the order of pairs.
@@ -418,14 +425,14 @@ pub fn components(pairs: impl Iterator<Item = (u32, u32)>, count: usize) -> Opti
     for item in 0..count {
         parent[item] = parent[parent[item] as usize];
     }
-    Some(parent)
+    Ok(parent)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hamming::plan::split_mix;
-    use crate::system::parallel::{Cancel, share};
+    use crate::system::parallel::share;
 
     fn naive(rows: &[[u64; 1]], order: &[u32], radius: u32) -> (Vec<u32>, Vec<u16>) {
         let mut center = vec![u32::MAX; rows.len()];
@@ -482,9 +489,10 @@ mod tests {
 
     #[test]
     fn a_chain_of_pairs_is_one_component() {
-        let labels = components([(3, 2), (1, 2), (5, 4)].into_iter(), 6);
-        assert_eq!(labels, Some(vec![0, 1, 1, 1, 4, 4]));
-        assert_eq!(components([(0, 6)].into_iter(), 6), None);
+        let labels = components(&[3, 1, 5], &[2, 2, 4], 6, &Cancel::new()).unwrap();
+        assert_eq!(labels, [0, 1, 1, 1, 4, 4]);
+        let beyond = "a pair names a row beyond the 6 rows; pass n = the number of rows joined";
+        assert_eq!(components(&[0], &[6], 6, &Cancel::new()), Err(Fault::value(beyond)));
     }
 
     #[test]

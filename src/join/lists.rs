@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::join::resolve::{Pair, sort_pairs};
+use crate::system::fault::{Fault, require};
 use crate::system::memory::{copied, filled, gathered, is_short, no_room, push, zeros};
 
 /// Who may be compared with whom: rows of one code, of two, and none that are both fixed.
@@ -31,6 +32,13 @@ pub struct Comparable<'a> {
 }
 
 impl Comparable<'_> {
+    /// Refuse codes and flags that are not one for each row, or no neighbours at all.
+    pub fn check(&self, rows: usize, most: u32) -> Result<(), Fault> {
+        let sizes = [self.within.map(<[_]>::len), self.across.map(<[_]>::len), self.fixed.map(<[_]>::len)];
+        let fits = most > 0 && sizes.iter().flatten().all(|&size| size == rows);
+        require(fits, "one number and one flag for each row, and at least one neighbour are needed")
+    }
+
     #[inline(always)]
     pub fn allows(&self, one: u32, two: u32) -> bool {
         let (one, two) = (one as usize, two as usize);

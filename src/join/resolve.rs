@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::hamming::distance::distance;
 use crate::hamming::keys::BATCH;
 use crate::system::column::prefetch;
-use crate::system::memory::{copied, filled, more_room, push, room_for, zeros};
+use crate::system::memory::{copied, filled, gathered, more_room, push, room_for, zeros};
 use crate::system::parallel::{Cancel, Cancelled, each};
 
 /// Distinct values with numbers, and a hash table from value to number.
@@ -244,6 +244,15 @@ pub struct Pair {
     pub left: u32,
     pub right: u32,
     pub distance: u32,
+}
+
+/// Pairs by column: left, right, distance.
+pub fn columns(pairs: &[Pair]) -> (Vec<u32>, Vec<u32>, Vec<u16>) {
+    (
+        gathered(pairs.iter().map(|pair| pair.left)),
+        gathered(pairs.iter().map(|pair| pair.right)),
+        gathered(pairs.iter().map(|pair| pair.distance as u16)),
+    )
 }
 
 /// Numbered pairs of values, each once. Only pairs with a repeated value may be there more than once.

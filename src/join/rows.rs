@@ -11,11 +11,15 @@ use crate::join::lists::Comparable;
 use crate::join::nearest::join_nearest;
 use crate::join::resolve::{Pair, Values, numbered, sort_pairs};
 use crate::join::{Job, Stop, cross_join, pair_distance, self_join};
+use crate::system::fault::Fault;
 use crate::system::memory::{copied, filled, gathered, more_room, room_for};
-use crate::system::parallel::{Cancel, Cancelled};
+use crate::system::parallel::{Cancel, Cancelled, thread_count};
 
 /// More pairs than this are not put into one answer.
 const MAX_PAIRS: u64 = 1 << 31;
+
+/// Work on this many words ends before anyone could press a key.
+const QUICK: usize = 30_000;
 
 /// Fingerprints of *width* words each, and which of them have information: all, if not given.
 #[derive(Clone, Copy)]
@@ -38,11 +42,18 @@ pub struct Ask {
 }
 
 /// Why a call ended without an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     Stopped,
     /// The answer has this many pairs or more.
     TooMany(u64),
+    Wrong(Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        Failure::Wrong(fault)
+    }
 }
 
 impl From<Stop> for Failure {
@@ -68,6 +79,11 @@ impl<'a> Given<'a> {
 
     pub fn len(&self) -> usize {
         self.words.len() / self.width
+    }
+
+    /// Whether work on them, and *more* words, ends before anyone could press a key.
+    pub fn are_few(&self, more: usize) -> bool {
+        self.words.len() + more <= QUICK
     }
 
     pub fn row(&self, row: usize) -> &'a [u64] {
@@ -101,6 +117,16 @@ impl<'a> Given<'a> {
 }
 
 impl Ask {
+    /// As a caller has it: the number of threads may be left to the machine, and the plan to its cost.
+    pub fn new(
+        (bits, radius, recall): (usize, u32, f64),
+        threads: Option<usize>,
+        plan: Option<&str>,
+        memory: Option<usize>,
+    ) -> Result<Ask, Fault> {
+        Ok(Ask { bits, radius, recall, threads: thread_count(threads), force: Force::of(plan)?, memory })
+    }
+
     fn force(&self) -> Force {
         match self.force {
             // More blocks than the radius needs would leave some with nothing to find.
@@ -206,6 +232,7 @@ pub fn nearest_rows(
     ask: &Ask,
     cancel: &Cancel,
 ) -> Result<(Vec<Pair>, Vec<u32>), Failure> {
+    comparable.check(rows.len(), most)?;
     with_words!(rows.width, W => nearest::<W>(rows, most, comparable, ask, cancel))
 }
 
@@ -339,5 +366,25 @@ mod tests {
         let cancel = Cancel::new();
         cancel.set();
         assert_eq!(join_rows(Given::whole(&WORDS, 3), &ask(192, 1), &cancel).err(), Some(Failure::Stopped));
+    }
+
+    #[test]
+    fn a_request_names_a_plan_or_leaves_it_to_the_cost() {
+        let force = |plan| Ask::new((64, 3, 1.0), Some(2), plan, None).map(|ask| ask.force);
+        assert_eq!(force(None), Ok(Force::Any));
+        assert_eq!(force(Some("blocks:4,1")), Ok(Force::Cut { blocks: 4, extra: 1 }));
+        let known = "unknown plan 'x'; known: brute, blocks, blocks:COUNT,EXTRA, sampling";
+        assert_eq!(force(Some("x")), Err(Fault::value(known)));
+    }
+
+    #[test]
+    fn codes_and_flags_are_one_for_each_row() {
+        let nearest = |most, comparable| {
+            nearest_rows(Given::whole(&WORDS, 3), most, comparable, &ask(192, 1), &Cancel::new()).is_ok()
+        };
+        assert!(nearest(1, Comparable { within: Some(&[1; 4]), ..Comparable::default() }));
+        assert!(!nearest(0, Comparable::default()));
+        assert!(!nearest(1, Comparable { across: Some(&[1; 3]), ..Comparable::default() }));
+        assert!(!nearest(1, Comparable { fixed: Some(&[true; 5]), ..Comparable::default() }));
     }
 }

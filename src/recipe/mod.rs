@@ -4,6 +4,7 @@
 //! Two phases over small buffers: normalise and cut the text into parts, then hash the parts
 //! and let them vote, a batch of them at a time.
 
+pub mod batches;
 pub mod slices;
 pub mod tally;
 pub mod votes;
@@ -17,6 +18,7 @@ use crate::hash::md5;
 use crate::hash::mix;
 use crate::recipe::tally::Tally;
 use crate::recipe::votes::{BATCH, ByWeight, Votes};
+use crate::system::fault::Fault;
 use crate::system::memory;
 use crate::text::features::{Features, Parts, seed_of};
 use crate::text::normalize::{Normalization, Text};
@@ -66,6 +68,22 @@ pub struct Recipe {
     pub frequencies: Option<Arc<Frozen>>,
 }
 
+/// A recipe in words, each as the fields of a scheme have it.
+#[derive(Clone, Copy)]
+pub struct Spec<'a> {
+    pub normalize: &'a str,
+    pub features: &'a str,
+    pub weights: &'a str,
+    pub hash: &'a str,
+    /// The secret of a keyed hash.
+    pub key: Option<&'a [u8]>,
+    pub bits: usize,
+    pub digest_slice: &'a str,
+    pub bit_order: &'a str,
+    pub tie: &'a str,
+    pub empty: &'a str,
+}
+
 /// Buffers that one thread uses again for every text.
 #[derive(Default)]
 pub struct Scratch {
@@ -86,6 +104,34 @@ pub struct Counted<'a> {
 }
 
 impl Recipe {
+    /// The recipe that *spec* says, with the *frequencies* that weigh features.
+    pub fn parse(spec: &Spec<'_>, frequencies: Option<Arc<Frozen>>) -> Result<Recipe, Fault> {
+        let unknown = |kind: &str, name: &str| Fault::Value(format!("unknown {kind} {name:?}"));
+        let Spec { normalize, features, weights, hash, empty, .. } = *spec;
+        Ok(Recipe {
+            normalization: Normalization::parse(normalize).ok_or_else(|| unknown("normalisation", normalize))?,
+            features: Features::parse(features).ok_or_else(|| unknown("features", features))?,
+            weights: match weights {
+                "count" => Weights::Count,
+                "set" => Weights::Set,
+                "log" => Weights::Log,
+                "log-df" => Weights::LogDf,
+                other => return Err(unknown("weights", other)),
+            },
+            hash: Hash::parse(hash, spec.key).ok_or_else(|| unknown("hash", hash))?,
+            bits: spec.bits,
+            reading: Reading { last: spec.digest_slice == "last", big_endian: spec.bit_order == "big" },
+            tie_gives_one: spec.tie == "one",
+            empty: match empty {
+                "none" => Empty::None,
+                "votes" => Empty::Votes,
+                "feature" => Empty::Feature,
+                other => return Err(unknown("empty rule", other)),
+            },
+            frequencies,
+        })
+    }
+
     /// 64-bit words of a fingerprint.
     pub fn words(&self) -> usize {
         self.bits.div_ceil(64)

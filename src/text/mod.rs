@@ -5,5 +5,6 @@
 pub mod bytes;
 pub mod features;
 pub mod normalize;
+pub mod texts;
 pub mod unicode;
 pub mod unicode_table;

@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Neighbourhoods: which documents are near each other, and an order of pairs in which neighbours meet soon.
 
+use crate::system::fault::{Fault, require};
 use crate::system::memory;
 use crate::verify::measures::WHOLE;
 use crate::verify::ranks::Ranks;
@@ -69,6 +70,26 @@ pub fn walk(documents: usize, pairs: &[(u32, u32)], least: usize) -> Walk {
         found.ends.push(found.order.len());
     }
     found
+}
+
+/// The same of pairs as they are handed over: two numbers of documents each.
+pub fn walk_of(documents: usize, left: &[i64], right: &[i64], least: usize) -> Result<Walk, Fault> {
+    let known = |number: &i64| usize::try_from(*number).is_ok_and(|at| at < documents);
+    require(left.len() == right.len() && left.iter().chain(right).all(known), UNEQUAL)?;
+    let count = left.len();
+    if u32::try_from(count * 2).is_err() || u32::try_from(documents).is_err() {
+        return Err(Fault::Limit(format!(
+            "{count} candidate pairs are too many, the limit is 2147483647; ask for a higher similarity or a smaller radius"
+        )));
+    }
+    Ok(walk(documents, &numbered(left, right), least))
+}
+
+pub const UNEQUAL: &str = "pairs must be two equally long lists of known documents";
+
+/// Pairs of known documents, of which there are fewer than 2^32.
+pub fn numbered(left: &[i64], right: &[i64]) -> Vec<(u32, u32)> {
+    memory::gathered(left.iter().zip(right).map(|(one, other)| (*one as u32, *other as u32)))
 }
 
 /// The candidates of each document that are near it, and groups of nearly identical ones.
@@ -196,5 +217,14 @@ mod tests {
         assert!(!near.are_two_groups(0, 7) && !near.are_two_groups(0, 4));
         let copies = [((0, 1), 10_000), ((2, 3), 10_000), ((0, 2), 8000)];
         assert!(!Neighbours::new(4, &copies, 9000).are_two_groups(0, 2));
+    }
+
+    #[test]
+    fn pairs_of_unknown_documents_are_refused() {
+        assert_eq!(walk_of(3, &[0, 1], &[1, 2], 9).unwrap().ends, [2]);
+        for (left, right) in [(&[0, 1][..], &[1][..]), (&[0], &[3]), (&[-1], &[1])] {
+            assert_eq!(walk_of(3, left, right, 9).err(), Some(Fault::value(UNEQUAL)));
+        }
+        assert!(matches!(walk_of(1 << 32, &[], &[], 9), Err(Fault::Limit(_))));
     }
 }

@@ -9,14 +9,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::arrow::array::ArrowTexts;
 use crate::frequencies::Frozen;
 use crate::recipe::Recipe;
+use crate::system::fault::{Fault, require};
 use crate::system::memory::{collected, filled, gathered, resize, zeros};
 use crate::system::parallel::{self, Cancel};
 use crate::text::normalize::Text;
+use crate::text::texts::{Texts, text_or_empty};
 use crate::verify::contest::{Rivals, contest};
 use crate::verify::measures::{Measures, measure};
-use crate::verify::neighbours::Neighbours;
+use crate::verify::neighbours::{Neighbours, UNEQUAL, numbered};
 use crate::verify::profile::{Bench, Profile};
 use crate::verify::profiles::Profiles;
 use crate::verify::ranks::Ranks;
@@ -25,6 +28,13 @@ use crate::verify::texts::TextStore;
 
 /// A reason, and the measures that it rests on.
 pub type Verdict = (Reason, Measures);
+
+/// Verdicts by column: the reasons, and the plain, common and rare similarities.
+pub fn columns(found: &[Verdict]) -> (Vec<u8>, [Vec<u16>; 3]) {
+    let column = |pick: fn(&Measures) -> u64| gathered(found.iter().map(|(_, measures)| pick(measures) as u16));
+    let reasons = gathered(found.iter().map(|(reason, _)| *reason as u8));
+    (reasons, [column(|m| m.plain), column(|m| m.common), column(|m| m.rare)])
+}
 
 /// Fewer pairs, or profiles, than this are left to the calling thread.
 pub const FEW: usize = 64;
@@ -46,6 +56,13 @@ const WASTE: u64 = 1 << 20;
 pub enum Stop {
     Cancelled,
     Io(io::Error),
+    Wrong(Fault),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Stop {
+        Stop::Wrong(fault)
+    }
 }
 
 impl From<io::Error> for Stop {
@@ -107,12 +124,15 @@ impl Verifier {
     }
 
     /// From now on texts of these numbers, below *count*, are expected, and no others; it begins empty.
-    pub fn expect(&mut self, count: usize, numbers: impl Iterator<Item = usize>) {
-        let ranks = Ranks::new(count, numbers);
+    pub fn expect(&mut self, count: usize, numbers: &[i64]) -> Result<(), Fault> {
+        let known = numbers.iter().all(|number| usize::try_from(*number).is_ok_and(|at| at < count));
+        require(known, "an unknown document is wanted")?;
+        let ranks = Ranks::new(count, numbers.iter().map(|number| *number as usize));
         self.text_of = filled(ranks.len(), NONE);
         self.profiles = Profiles::new(self.profiles.limit());
         self.profiles.grow(ranks.len());
         (self.places, self.numbers, self.neighbours) = (Places::Expected(ranks), count, None);
+        Ok(())
     }
 
     /// Where the text of that number has its place, if there is one for it.
@@ -151,6 +171,23 @@ impl Verifier {
         Ok(())
     }
 
+    /// Set aside the texts of an array where *numbers* has a number and not -1.
+    pub fn add_all(&mut self, numbers: &[i64], texts: &ArrowTexts, cancel: &Cancel) -> Result<(), Stop> {
+        require(numbers.len() == texts.len(), "one number for each text is needed")?;
+        if let Some(number) = numbers.iter().find(|number| **number >= i64::from(u32::MAX)) {
+            let what = format!("{number} is not the number of a text: it must be below 2^32 - 1");
+            return Err(Fault::Value(what).into());
+        }
+        let (texts, mut room) = (Texts::of_arrow(texts)?, Vec::new());
+        for (number, text) in numbers.iter().zip(texts.items()) {
+            if let Ok(number) = u32::try_from(*number) {
+                cancel.check().map_err(|_| Stop::Cancelled)?;
+                self.add(number, text_or_empty(text, &mut room).bytes())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Forget the text at a place, and what rests on it.
     fn take_out(&mut self, place: usize) -> bool {
         let number = std::mem::replace(&mut self.text_of[place], NONE);
@@ -165,9 +202,9 @@ impl Verifier {
     }
 
     /// Forget the texts of these numbers; how many there were.
-    pub fn remove(&mut self, numbers: &[u32]) -> io::Result<usize> {
-        let count =
-            numbers.iter().filter(|number| self.place(**number).is_some_and(|place| self.take_out(place))).count();
+    pub fn remove(&mut self, numbers: &[i64]) -> Result<usize, Stop> {
+        let place = |own: &Verifier, number: &i64| u32::try_from(*number).ok().and_then(|number| own.place(number));
+        let count = numbers.iter().filter(|number| place(self, number).is_some_and(|at| self.take_out(at))).count();
         if self.removed > WASTE && self.removed > self.texts.bytes() / 2 {
             let kept: Vec<usize> = collected((0..self.text_of.len()).filter(|place| self.text_of[*place] != NONE));
             self.texts.only(kept.iter().map(|place| self.text_of[*place] as usize))?;
@@ -175,6 +212,16 @@ impl Verifier {
             self.removed = 0;
         }
         Ok(count)
+    }
+
+    /// Pairs of texts that were set aside: one that is not there must never be taken for an empty one.
+    pub fn pairs(&self, left: &[i64], right: &[i64]) -> Result<Vec<(u32, u32)>, Fault> {
+        require(left.len() == right.len(), UNEQUAL)?;
+        let is_there = |number: &i64| u32::try_from(*number).is_ok_and(|number| self.has(number));
+        match left.iter().chain(right).find(|number| !is_there(number)) {
+            Some(number) => Err(Fault::Value(format!("no text was set aside for document {number}"))),
+            None => Ok(numbered(left, right)),
+        }
     }
 
     /// Let everything go; the profiles on this thread.
@@ -199,8 +246,11 @@ impl Verifier {
     }
 
     /// Learn which texts are near each other, from pairs and their similarities; from *same* on two are nearly identical.
-    pub fn meet(&mut self, pairs: &[((u32, u32), u16)], same: u16) {
-        self.neighbours = Some(Arc::new(Neighbours::new(self.numbers, pairs, same)));
+    pub fn meet(&mut self, pairs: &[(u32, u32)], plain: &[u16], same: u16) -> Result<(), Fault> {
+        require(plain.len() == pairs.len(), "one similarity for each pair is needed")?;
+        let near: Vec<_> = gathered(pairs.iter().copied().zip(plain.iter().copied()));
+        self.neighbours = Some(Arc::new(Neighbours::new(self.numbers, &near, same)));
+        Ok(())
     }
 
     /// Judge pairs among the neighbours that it has met.
@@ -403,6 +453,7 @@ impl<'a> Open<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrow::array::tests::array_of;
     use crate::verify::profile::text_recipe;
 
     const BOUNDS: (u16, u16) = (6000, 9000);
@@ -464,8 +515,9 @@ mod tests {
         }
         let (pairs, cancel) = (all_pairs(6), Cancel::new());
         let plain = verifier.measure(&pairs, None, &cancel).unwrap();
-        let near: Vec<_> = pairs.iter().copied().zip(plain.iter().map(|row| row[0] as u16)).collect();
-        verifier.meet(&near, BOUNDS.1);
+        let plain: Vec<u16> = plain.iter().map(|row| row[0] as u16).collect();
+        verifier.meet(&pairs, &plain, BOUNDS.1).unwrap();
+        assert!(verifier.meet(&pairs, &plain[1..], BOUNDS.1).is_err());
         let judged = verifier.judge(&pairs, &Rule::DEFAULT, None, &cancel).unwrap();
         assert_eq!(judged, together(&mut verifier, &pairs));
     }
@@ -479,7 +531,7 @@ mod tests {
         let before = together(&mut verifier, &[(0, 7)]);
         verifier.add(7, b"another text").unwrap();
         assert_eq!(together(&mut verifier, &[(0, 7)])[0].0, Reason::TooDifferent);
-        assert_eq!(verifier.remove(&[7, 3, 99]).unwrap(), 1);
+        assert_eq!(verifier.remove(&[7, 3, 99, -1, i64::MAX]).unwrap(), 1);
         assert!(!verifier.has(7));
         verifier.add(7, text(1, 10).as_bytes()).unwrap();
         assert_eq!(together(&mut verifier, &[(0, 7)]), before);
@@ -494,7 +546,7 @@ mod tests {
             verifier.add(20 + number, long.as_bytes()).unwrap();
         }
         let before = together(&mut verifier, &all_pairs(20));
-        let gone: Vec<u32> = (20..40).collect();
+        let gone: Vec<i64> = (20..40).collect();
         assert_eq!(verifier.remove(&gone).unwrap(), 20);
         assert_eq!(verifier.texts.len(), 20);
         assert_eq!(verifier.text_bytes(), verifier.texts.bytes());
@@ -504,7 +556,10 @@ mod tests {
     #[test]
     fn of_expected_texts_only_those_are_set_aside() {
         let mut verifier = verifier(1 << 24);
-        verifier.expect(1_000_000, [5, 999_999].into_iter());
+        verifier.expect(1_000_000, &[5, 999_999]).unwrap();
+        for unknown in [-1, 1_000_000] {
+            assert!(verifier.expect(1_000_000, &[unknown]).is_err());
+        }
         for number in [999_999, 6, 5] {
             verifier.add(number, text(number as usize, 10).as_bytes()).unwrap();
         }
@@ -521,5 +576,40 @@ mod tests {
         cancel.set();
         assert!(matches!(verifier.measure(&[(0, 1)], None, &cancel), Err(Stop::Cancelled)));
         assert!(verifier.measure(&[(0, 1)], None, &Cancel::new()).is_ok());
+    }
+
+    #[test]
+    fn the_texts_of_an_array_are_set_aside_under_their_numbers() {
+        let mut verifier = verifier(1 << 24);
+        let texts = array_of(&[Some("one text"), Some("none"), None, Some("one text")]);
+        let mut add = |numbers: &[i64]| verifier.add_all(numbers, &texts, &Cancel::new());
+        assert!(matches!(add(&[0, 1]), Err(Stop::Wrong(Fault::Value(_)))));
+        let what = "4294967295 is not the number of a text: it must be below 2^32 - 1";
+        assert!(matches!(add(&[0, 1, 2, 4_294_967_295]), Err(Stop::Wrong(fault)) if fault == Fault::value(what)));
+        add(&[4, -1, 6, 7]).unwrap();
+        assert!(verifier.has(4) && verifier.has(6) && verifier.has(7) && !verifier.has(1));
+        assert_eq!(verifier.text_bytes(), 16);
+    }
+
+    #[test]
+    fn pairs_are_of_texts_that_are_there() {
+        let mut verifier = verifier(1 << 24);
+        verifier.add(0, b"some text").unwrap();
+        verifier.add(2, b"some text").unwrap();
+        assert_eq!(verifier.pairs(&[0], &[2]), Ok(vec![(0, 2)]));
+        assert_eq!(verifier.pairs(&[0], &[]), Err(Fault::value(UNEQUAL)));
+        for number in [1, 3, -1, 1 << 33] {
+            let what = format!("no text was set aside for document {number}");
+            assert_eq!(verifier.pairs(&[0], &[number]), Err(Fault::Value(what)));
+        }
+    }
+
+    #[test]
+    fn columns_are_those_of_each_verdict() {
+        let measures = Measures { plain: 7, common: 8, rare: 9, ..Measures::default() };
+        let (reasons, figures) =
+            columns(&[(Reason::TooDifferent, Measures::default()), (Reason::TooDifferent, measures)]);
+        assert_eq!(reasons, [Reason::TooDifferent as u8; 2]);
+        assert_eq!(figures, [vec![0, 7], vec![0, 8], vec![0, 9]]);
     }
 }
