@@ -19,9 +19,9 @@ pub type Pairs<'py> = (Row<'py, u32>, Row<'py, u32>, Row<'py, u16>);
 
 /// Fingerprints (`pairs.arrays`): their words, and which have information, unless all have.
 #[derive(FromPyObject)]
-pub struct Rows<'py>(pub Words<'py>, Flags<'py>);
+pub struct Prints<'py>(pub Words<'py>, Flags<'py>);
 
-impl Rows<'_> {
+impl Prints<'_> {
     pub fn given(&self) -> PyResult<Given<'_>> {
         Ok(Given { words: self.0.as_slice()?, width: self.0.shape()[1], valid: slice(&self.1)? })
     }
@@ -54,7 +54,7 @@ pub fn table<T: Element>(py: Python<'_>, values: Vec<T>, width: usize) -> PyResu
     values.into_pyarray(py).reshape([count, width])
 }
 
-/// Rows, of which there are fewer than 2^31, as numpy likes to index with them.
+/// Prints, of which there are fewer than 2^31, as numpy likes to index with them.
 pub fn signed(py: Python<'_>, rows: Vec<u32>) -> Row<'_, i32> {
     rows.into_iter().map(|row| row as i32).collect::<Vec<_>>().into_pyarray(py)
 }

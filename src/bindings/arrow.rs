@@ -11,7 +11,7 @@ use crate::system::memory;
 
 /// What Python passes (`arrays.CoreTexts`): the array, and the size of each of its buffers.
 #[derive(FromPyObject)]
-struct Given<'py> {
+struct Passed<'py> {
     #[pyo3(attribute)]
     array: Bound<'py, PyAny>,
     #[pyo3(attribute)]
@@ -22,7 +22,7 @@ impl<'py> FromPyObject<'_, 'py> for ArrowTexts {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<ArrowTexts> {
-        let Given { array, sizes } =
+        let Passed { array, sizes } =
             given.extract().map_err(|_| InvalidType::new_err("not an Arrow array of texts"))?;
         // Arrow ends the process where it gets no memory for a capsule.
         let Some(capsules) = memory::lent(|| array.call_method0("__arrow_c_array__")) else {

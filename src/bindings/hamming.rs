@@ -4,7 +4,7 @@
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use super::arrays::{Codes, Flags, Pairs, Request, Row, Rows, pairs, slice};
+use super::arrays::{Codes, Flags, Pairs, Prints, Request, Row, pairs, slice};
 use super::interrupt::{answered, caught, interruptible, watched};
 use crate::join::cluster;
 use crate::join::lists::Comparable;
@@ -16,13 +16,13 @@ use crate::system::simd;
 #[pyfunction]
 pub fn join<'py>(
     py: Python<'py>,
-    rows: Rows<'py>,
-    other: Option<Rows<'py>>,
+    rows: Prints<'py>,
+    other: Option<Prints<'py>>,
     request: Request,
     tell: Option<Py<PyAny>>,
 ) -> PyResult<Pairs<'py>> {
     let (ask, left) = (request.ask()?, rows.given()?);
-    let right = other.as_ref().map(Rows::given).transpose()?;
+    let right = other.as_ref().map(Prints::given).transpose()?;
     let long = !left.are_few(right.map_or(0, |right| right.words.len()));
     let found = watched(py, long, tell.as_ref(), |cancel| {
         let found = match right {
@@ -39,7 +39,7 @@ pub fn join<'py>(
 #[pyfunction]
 pub fn join_nearest<'py>(
     py: Python<'py>,
-    rows: Rows<'py>,
+    rows: Prints<'py>,
     most: u32,
     comparable: (Codes<'py>, Codes<'py>, Flags<'py>),
     request: Request,
@@ -60,7 +60,7 @@ pub fn join_nearest<'py>(
 type Plan = (&'static str, Vec<(u32, u32, u32)>, usize, u32, f64, f64, u64, f64);
 
 #[pyfunction]
-pub fn join_plan(py: Python<'_>, rows: Rows<'_>, other: Option<usize>, request: Request) -> PyResult<Plan> {
+pub fn join_plan(py: Python<'_>, rows: Prints<'_>, other: Option<usize>, request: Request) -> PyResult<Plan> {
     let (ask, rows) = (request.ask()?, rows.given()?);
     let plan = interruptible(py, !rows.are_few(0), |_| planned(rows, other, &ask))?;
     let blocks = plan.blocks.iter().map(|block| (block.bits, block.radius, block.parts)).collect();
@@ -73,7 +73,7 @@ type Groups<'py> = (Row<'py, u32>, Row<'py, u32>, Row<'py, u32>, Row<'py, u32>, 
 #[pyfunction]
 pub fn groups<'py>(
     py: Python<'py>,
-    rows: Rows<'py>,
+    rows: Prints<'py>,
     order: Option<PyReadonlyArray1<'py, u32>>,
     request: Request,
 ) -> PyResult<Groups<'py>> {

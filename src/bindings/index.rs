@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use super::arrays::{Pairs, Row, Rows, pairs};
+use super::arrays::{Pairs, Prints, Row, pairs};
 use super::errors::{DamagedFile, changed, unread};
 use super::interrupt::{answered, caught, interruptible};
 use crate::index::any::{AnyIndex, Named, Refusal};
@@ -19,14 +19,14 @@ use crate::index::batches::PairBatches;
 use crate::index::file::{self, About, Stamp};
 use crate::index::ids::{Id, Ids};
 use crate::index::opened::{self, Opened, Refused};
-use crate::index::shared::{Found, Shared};
+use crate::index::shared::{Found, SharedIndex};
 use crate::join::resolve::columns;
 use crate::system::memory::{gathered, push, room_for};
 use crate::system::parallel::thread_count;
 
 /// The native part of `neardup.Index`.
 #[pyclass(frozen, module = "neardup._native")]
-pub struct HammingIndex(Shared);
+pub struct HammingIndex(SharedIndex);
 
 /// Rows, and the tables of each segment.
 type Segments = Vec<(usize, Vec<(u32, u32)>)>;
@@ -149,7 +149,7 @@ impl<'py> ManyIds<'py> {
 impl HammingIndex {
     #[new]
     fn new(bits: usize, radius: u32) -> PyResult<HammingIndex> {
-        caught(|| Ok(HammingIndex(Shared::new(AnyIndex::new(bits, radius), None))))
+        caught(|| Ok(HammingIndex(SharedIndex::new(AnyIndex::new(bits, radius), None))))
     }
 
     #[getter]
@@ -182,7 +182,7 @@ impl HammingIndex {
         &self,
         py: Python<'_>,
         ids: &Bound<'_, PyAny>,
-        rows: Rows<'_>,
+        rows: Prints<'_>,
         threads: Option<usize>,
         replaced: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
@@ -250,7 +250,7 @@ impl HammingIndex {
     fn search<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Prints<'py>,
         radius: u32,
         threads: Option<usize>,
     ) -> PyResult<Hits<'py>> {
@@ -267,7 +267,7 @@ impl HammingIndex {
     fn nearest<'py>(
         &self,
         py: Python<'py>,
-        rows: Rows<'py>,
+        rows: Prints<'py>,
         count: usize,
         threads: Option<usize>,
     ) -> PyResult<Hits<'py>> {
@@ -360,7 +360,7 @@ impl Seek for PyFile {
 /// What was opened, as Python takes it, or what it is told.
 fn told(opened: Result<Opened, Refused>, path: &Path) -> PyResult<(HammingIndex, String, Stamp)> {
     let Opened { index, digest, stamp, watch } = opened.map_err(|refused| unread(refused, path))?;
-    Ok((HammingIndex(Shared::new(index, watch)), digest, stamp))
+    Ok((HammingIndex(SharedIndex::new(index, watch)), digest, stamp))
 }
 
 /// Check the bytes of an index file as loading would.
@@ -387,14 +387,14 @@ impl PairStream {
     #[new]
     fn new(
         py: Python<'_>,
-        rows: Rows<'_>,
-        other: Option<Rows<'_>>,
+        rows: Prints<'_>,
+        other: Option<Prints<'_>>,
         bits: usize,
         radius: u32,
         threads: Option<usize>,
     ) -> PyResult<PairStream> {
         let (rows, threads) = (rows.given()?, thread_count(threads));
-        let other = other.as_ref().map(Rows::given).transpose()?;
+        let other = other.as_ref().map(Prints::given).transpose()?;
         answered(py, true, |cancel| PairBatches::new(rows, other, bits, radius, threads, cancel)).map(PairStream)
     }
 

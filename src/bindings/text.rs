@@ -11,7 +11,7 @@ use super::arrays::{Row, Table, table};
 use super::errors::InvalidValue;
 use super::interrupt::{answered, caught, interruptible};
 use super::texts::{ManyTexts, text_of};
-use crate::frequencies::shared::Shared;
+use crate::frequencies::shared::SharedFrequencies;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
 use crate::hash::Hash;
 use crate::recipe::batches::is_short;
@@ -107,7 +107,7 @@ impl NativeRecipe {
 
 /// Its locks are taken with the interpreter released: their holder may be waiting for it.
 #[pyclass(name = "Frequencies", module = "neardup._native", frozen)]
-pub struct NativeFrequencies(pub(super) Shared);
+pub struct NativeFrequencies(pub(super) SharedFrequencies);
 
 impl NativeFrequencies {
     pub(super) fn frozen(&self, py: Python<'_>) -> PyResult<Arc<Frozen>> {
@@ -124,7 +124,7 @@ impl NativeFrequencies {
     #[new]
     #[pyo3(signature = (max_features = DEFAULT_MAX_FEATURES))]
     fn new(max_features: usize) -> PyResult<NativeFrequencies> {
-        caught(|| Ok(NativeFrequencies(Shared::new(max_features)?)))
+        caught(|| Ok(NativeFrequencies(SharedFrequencies::new(max_features)?)))
     }
 
     #[getter]
@@ -171,7 +171,7 @@ impl NativeFrequencies {
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
         let table = interruptible(py, false, |_| Frequencies::from_bytes(data))?;
-        table.map(|table| NativeFrequencies(Shared::of(table))).map_err(InvalidValue::new_err)
+        table.map(|table| NativeFrequencies(SharedFrequencies::of(table))).map_err(InvalidValue::new_err)
     }
 }
 

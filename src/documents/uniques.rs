@@ -15,7 +15,7 @@ use crate::system::memory::{gathered, zeros};
 /// A growing set of ids, each with the place where it was first met.
 pub struct Uniques {
     /// The upper bits of an id's key say which one it is in.
-    tables: Vec<Table>,
+    tables: Vec<IdTable>,
     states: [RandomState; 2],
 }
 
@@ -23,7 +23,7 @@ const TABLE_BITS: u32 = 6;
 
 impl Default for Uniques {
     fn default() -> Uniques {
-        let tables = (0..1 << TABLE_BITS).map(|_| Table::with_slots(16)).collect();
+        let tables = (0..1 << TABLE_BITS).map(|_| IdTable::with_slots(16)).collect();
         Uniques { tables, states: [RandomState::new(), RandomState::new()] }
     }
 }
@@ -52,7 +52,7 @@ impl Uniques {
     }
 }
 
-struct Table {
+struct IdTable {
     /// 0 marks a free slot.
     keys: Vec<u64>,
     checks: Vec<u32>,
@@ -60,9 +60,9 @@ struct Table {
     count: usize,
 }
 
-impl Table {
-    fn with_slots(slots: usize) -> Table {
-        Table { keys: zeros(slots), checks: zeros(slots), places: zeros(slots), count: 0 }
+impl IdTable {
+    fn with_slots(slots: usize) -> IdTable {
+        IdTable { keys: zeros(slots), checks: zeros(slots), places: zeros(slots), count: 0 }
     }
 
     fn add(&mut self, key: u64, check: u32, place: i64) -> i64 {
@@ -85,7 +85,7 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let larger = Table::with_slots(self.keys.len() * 5 / 4);
+        let larger = IdTable::with_slots(self.keys.len() * 5 / 4);
         let old = std::mem::replace(self, larger);
         for ((key, check), place) in old.keys.into_iter().zip(old.checks).zip(old.places) {
             if key != 0 {

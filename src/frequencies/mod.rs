@@ -29,7 +29,7 @@ pub use shard::{AHEAD, SLOTS, Slots, line_of};
 pub use shard::{Shard, key_of};
 use sketch::{ROWS, cell, sketched};
 
-use crate::frequencies::grams::{Census, Grams};
+use crate::frequencies::grams::{Grams, SeenGrams};
 use crate::hash::mix;
 use crate::system::memory;
 
@@ -63,7 +63,7 @@ pub struct Frequencies {
     shards: Vec<Mutex<Shard>>,
     sketch: Option<Vec<AtomicU32>>,
     /// Grams that were counted and are not yet among the others: a census for each thread that was at work.
-    censuses: Mutex<Vec<Census>>,
+    censuses: Mutex<Vec<SeenGrams>>,
 }
 
 impl Frequencies {
@@ -177,7 +177,7 @@ impl Frequencies {
     }
 
     /// Count what a census has among the others.
-    fn take_in(&self, census: &mut Census) {
+    fn take_in(&self, census: &mut SeenGrams) {
         for (gram, count) in census.take() {
             self.add_count(key_of(grams::hash(gram)), count);
         }
@@ -283,7 +283,7 @@ pub struct Counter<'a> {
     /// Features that wait until they are many.
     hashes: Vec<u64>,
     keys: Vec<u64>,
-    census: Option<Census>,
+    census: Option<SeenGrams>,
 }
 
 /// So many features are passed on at once.
@@ -294,7 +294,7 @@ impl Counter<'_> {
     pub fn add(&mut self, hashes: &[u64], grams: Grams<'_>) {
         self.table.documents.fetch_add(1, Ordering::Relaxed);
         if grams.len() > 0 {
-            let census = || locked(&self.table.censuses).pop().unwrap_or_else(Census::new);
+            let census = || locked(&self.table.censuses).pop().unwrap_or_else(SeenGrams::new);
             let census = self.census.get_or_insert_with(census);
             if census.is_full() {
                 self.table.take_in(census);

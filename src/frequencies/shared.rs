@@ -7,23 +7,23 @@ use crate::frequencies::{Frequencies, Frozen, MOST_FEATURES};
 use crate::system::fault::Fault;
 
 /// Every call may have to wait for another thread.
-pub struct Shared {
+pub struct SharedFrequencies {
     /// Several threads may count into it at once.
     table: RwLock<Frequencies>,
     /// What was made of the table; changed only by the holder of its lock.
     frozen: Mutex<Option<Arc<Frozen>>>,
 }
 
-impl Shared {
-    pub fn new(max_features: usize) -> Result<Shared, Fault> {
+impl SharedFrequencies {
+    pub fn new(max_features: usize) -> Result<SharedFrequencies, Fault> {
         if max_features as u64 > MOST_FEATURES {
             return Err(Fault::Value(format!("max_features must be at most {MOST_FEATURES}")));
         }
-        Ok(Shared::of(Frequencies::new(max_features)))
+        Ok(SharedFrequencies::of(Frequencies::new(max_features)))
     }
 
-    pub fn of(table: Frequencies) -> Shared {
-        Shared { table: RwLock::new(table), frozen: Mutex::default() }
+    pub fn of(table: Frequencies) -> SharedFrequencies {
+        SharedFrequencies { table: RwLock::new(table), frozen: Mutex::default() }
     }
 
     fn remember(&self, frozen: Option<Arc<Frozen>>) {
@@ -71,7 +71,7 @@ impl Shared {
     }
 
     /// Add what another one counted.
-    pub fn merge(&self, other: &Shared) -> Result<(), Fault> {
+    pub fn merge(&self, other: &SharedFrequencies) -> Result<(), Fault> {
         if std::ptr::eq(self, other) {
             return Err(Fault::value("a table cannot be added to itself; count into another one"));
         }
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
     use crate::frequencies::grams::Grams;
 
-    fn count(table: &Shared, hashes: &[u64]) {
+    fn count(table: &SharedFrequencies, hashes: &[u64]) {
         table.counting(|table| table.counter().add(hashes, Grams::NONE));
     }
 
     #[test]
     fn what_was_frozen_is_kept_until_more_is_counted() {
-        let table = Shared::new(100).unwrap();
+        let table = SharedFrequencies::new(100).unwrap();
         count(&table, &[3 << 40, 5 << 40]);
         assert!(table.known().is_none());
         let first = table.frozen();
@@ -113,26 +113,26 @@ mod tests {
 
     #[test]
     fn a_table_that_is_full_is_a_sketch_after_the_call() {
-        let table = Shared::new(3).unwrap();
+        let table = SharedFrequencies::new(3).unwrap();
         count(&table, &[1 << 40, 2 << 40, 3 << 40, 4 << 40]);
         assert!(table.table.read().unwrap().features().is_none());
     }
 
     #[test]
     fn a_table_is_not_added_to_itself_nor_to_one_of_another_size() {
-        let (one, other) = (Shared::new(100).unwrap(), Shared::new(100).unwrap());
+        let (one, other) = (SharedFrequencies::new(100).unwrap(), SharedFrequencies::new(100).unwrap());
         count(&other, &[7 << 40]);
         one.merge(&other).unwrap();
         assert_eq!(one.settled(|table| table.get(7 << 40)), 1);
         let itself = "a table cannot be added to itself; count into another one";
         assert_eq!(one.merge(&one), Err(Fault::value(itself)));
-        assert!(one.merge(&Shared::new(7).unwrap()).is_err());
-        assert!(Shared::new(usize::MAX).is_err());
+        assert!(one.merge(&SharedFrequencies::new(7).unwrap()).is_err());
+        assert!(SharedFrequencies::new(usize::MAX).is_err());
     }
 
     #[test]
     fn two_threads_that_merge_to_and_fro_end() {
-        let (one, other) = (Shared::new(100).unwrap(), Shared::new(100).unwrap());
+        let (one, other) = (SharedFrequencies::new(100).unwrap(), SharedFrequencies::new(100).unwrap());
         std::thread::scope(|scope| {
             scope.spawn(|| (0..200).for_each(|_| one.merge(&other).unwrap()));
             (0..200).for_each(|_| other.merge(&one).unwrap());

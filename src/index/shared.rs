@@ -10,7 +10,7 @@ use crate::index::ids::Ids;
 use crate::index::opened::Watch;
 
 /// Readers share it; a writer has it alone.
-pub struct Shared {
+pub struct SharedIndex {
     index: RwLock<AnyIndex>,
     pub bits: usize,
     pub radius: u32,
@@ -20,10 +20,10 @@ pub struct Shared {
 /// Hits, and the id of each.
 pub type Found = (Vec<Hit>, Ids);
 
-impl Shared {
-    pub fn new(index: AnyIndex, watch: Option<Watch>) -> Shared {
+impl SharedIndex {
+    pub fn new(index: AnyIndex, watch: Option<Watch>) -> SharedIndex {
         let (bits, radius) = (index.bits, index.radius);
-        Shared { index: RwLock::new(index), bits, radius, watch }
+        SharedIndex { index: RwLock::new(index), bits, radius, watch }
     }
 
     /// Do *work* on what was checked. Of a file that changed under its map, before or meanwhile, *changed* says
@@ -89,11 +89,11 @@ mod tests {
     use super::*;
     use crate::index::ids::Id;
 
-    fn shared() -> Shared {
+    fn shared() -> SharedIndex {
         let mut index = AnyIndex::new(64, 3);
         index.add_one(Id::Text(b"one"), &[1]).unwrap();
         index.add_one(Id::Text(b"two"), &[2]).unwrap();
-        Shared::new(index, None)
+        SharedIndex::new(index, None)
     }
 
     #[test]

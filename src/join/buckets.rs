@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::hamming::distance::{Planes, pairs_between, pairs_within, row};
 use crate::hamming::keys::{BATCH, Key};
-use crate::join::job::{COLUMNS, EMIT, Equal, GIANT, Job, ROWS, Stop, Table, first_sight};
+use crate::join::job::{COLUMNS, EMIT, Equal, GIANT, Job, Mask, ROWS, Stop, first_sight};
 use crate::join::scatter::Scratch;
 use crate::system::memory::{gathered, more_room, push, room_for, zeros};
 
@@ -109,7 +109,7 @@ impl<const W: usize> Worker<W> {
     pub fn part(
         &mut self,
         pieces: &[&[[u64; W]]],
-        tables: &[Table<W>],
+        tables: &[Mask<W>],
         number: usize,
         rest: &Key,
         equal: Equal,
@@ -164,13 +164,7 @@ impl<const W: usize> Worker<W> {
     }
 
     /// All pairs of a large bucket, of which no more are held at a time than those of a tile.
-    pub fn tiles(
-        &mut self,
-        range: Range<usize>,
-        tables: &[Table<W>],
-        number: usize,
-        job: &Job<'_>,
-    ) -> Result<(), Stop> {
+    pub fn tiles(&mut self, range: Range<usize>, tables: &[Mask<W>], number: usize, job: &Job<'_>) -> Result<(), Stop> {
         for start in range.clone().step_by(ROWS) {
             let rows = start..(start + ROWS).min(range.end);
             pairs_within(&self.buckets.views(), rows.clone(), job.radius, &mut self.hits);
@@ -184,7 +178,7 @@ impl<const W: usize> Worker<W> {
         Ok(())
     }
 
-    pub fn emit(&mut self, tables: &[Table<W>], number: usize, job: &Job<'_>) -> Result<(), Stop> {
+    pub fn emit(&mut self, tables: &[Mask<W>], number: usize, job: &Job<'_>) -> Result<(), Stop> {
         let views: Planes<'_, W> = std::array::from_fn(|word| {
             &self.buckets.planes[word * self.buckets.total..(word + 1) * self.buckets.total]
         });
@@ -271,7 +265,7 @@ impl<const W: usize> Worker<W> {
         &mut self,
         left: &[&[[u64; W]]],
         right: &[&[[u64; W]]],
-        tables: &[Table<W>],
+        tables: &[Mask<W>],
         number: usize,
         rest: &Key,
         job: &Job<'_>,

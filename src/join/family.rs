@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::hamming::keys::Key;
-use crate::join::job::Table;
+use crate::join::job::Mask;
 
 /// A part of the rows is about this many bytes, so that it stays in the second-level cache.
 pub const PART: usize = 128 << 10;
@@ -22,7 +22,7 @@ pub struct Family {
 }
 
 impl Family {
-    pub fn of<const W: usize>(rows: usize, tables: &[Table<W>], numbers: Range<usize>) -> Vec<Family> {
+    pub fn of<const W: usize>(rows: usize, tables: &[Mask<W>], numbers: Range<usize>) -> Vec<Family> {
         let wanted = (rows * size_of::<[u64; W]>() / PART).next_power_of_two().clamp(1, MAX_PARTS).trailing_zeros();
         let mut families = Vec::new();
         let mut first = numbers.start;

@@ -22,9 +22,9 @@ pub struct Job<'a> {
     pub cancel: &'a Cancel,
     /// At most this many pairs are kept.
     pub budget: usize,
-    /// About so many bytes for moving rows, but for one in so many rows at least: each time is another pass over
-    /// all of them.
+    /// About how many bytes the moved rows may take.
     pub scratch: usize,
+    /// One in this many rows is moved at a time at least, whatever it takes: each time is a pass over all rows.
     pub share: usize,
     /// Distinct rows are kept aside for the later tables, unless all rows take more bytes than this.
     pub aside: usize,
@@ -73,9 +73,9 @@ pub enum Equal {
 }
 
 /// The bits that two rows must have in common for a table to compare them.
-pub type Table<const W: usize> = [u64; W];
+pub type Mask<const W: usize> = [u64; W];
 
-pub fn tables_of<const W: usize>(plan: &Plan) -> Vec<Table<W>> {
+pub fn tables_of<const W: usize>(plan: &Plan) -> Vec<Mask<W>> {
     plan.masks
         .iter()
         .map(|words| {
@@ -108,7 +108,7 @@ pub fn take_over<T: Copy>(pairs: &mut Vec<T>, more: Vec<T>) {
 
 /// Whether none of the earlier tables sees the pair.
 #[inline(always)]
-pub fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Table<W>]) -> bool {
+pub fn first_sight<const W: usize>(one: &[u64; W], two: &[u64; W], earlier: &[Mask<W>]) -> bool {
     let difference: [u64; W] = std::array::from_fn(|word| one[word] ^ two[word]);
     earlier.iter().all(|table| {
         let mut common = 0;

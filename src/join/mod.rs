@@ -27,9 +27,9 @@ pub mod sorting;
 use brute::{brute_cross, brute_self};
 use buckets::Worker;
 use family::Family;
-pub use job::{COLUMNS, GIANT, Job, ROWS, Stop, Table, first_sight, tables_of, views};
+pub use job::{COLUMNS, GIANT, Job, Mask, ROWS, Stop, first_sight, tables_of, views};
 use job::{Equal, take_over};
-use scatter::{LINE, Piece, Scratch, chunks, count_parts, pieces_of, scatter, spread, spread_counted};
+use scatter::{LINE, ScatteredChunk, Scratch, chunks, count_parts, pieces_of, scatter, spread, spread_counted};
 
 use crate::hamming::distance::distance;
 use crate::hamming::plan::{Force, Method, Plan, Sample, Task, plan, split_mix};
@@ -179,7 +179,7 @@ const TOGETHER: usize = 16;
 /// Some of the tables, one family after the other, all threads on each; what was found goes to `take`.
 fn run_tables<const W: usize>(
     slices: &[&[[u64; W]]],
-    tables: &[Table<W>],
+    tables: &[Mask<W>],
     families: &[Family],
     equal: Equal,
     scratch: &mut Scratch<W>,
@@ -202,7 +202,7 @@ fn run_tables<const W: usize>(
 fn run_family<const W: usize>(
     chunks: &[&[[u64; W]]],
     counts: &[&[usize]],
-    tables: &[Table<W>],
+    tables: &[Mask<W>],
     family: &Family,
     equal: Equal,
     scratch: &mut Scratch<W>,
@@ -243,7 +243,7 @@ fn run_family<const W: usize>(
 /// One family, this thread alone.
 fn family_alone<const W: usize>(
     slices: &[&[[u64; W]]],
-    tables: &[Table<W>],
+    tables: &[Mask<W>],
     family: &Family,
     scratch: &mut Scratch<W>,
     worker: &mut Worker<W>,
@@ -262,7 +262,7 @@ fn family_alone<const W: usize>(
         }
         let own = &mut scratch.rows_mut()[start..start + slice.len()];
         scatter(slice, family, &(0..family.parts), &bounds, own);
-        pieces.push(Piece { start, bounds });
+        pieces.push(ScatteredChunk { start, bounds });
         start += slice.len().next_multiple_of(LINE);
     }
     for part in 0..family.parts {
@@ -279,7 +279,7 @@ fn gather<const W: usize>(
     worker: Worker<W>,
     found: &mut Found<W>,
     uniques: &mut Vec<Vec<[u64; W]>>,
-    tables: &[Table<W>],
+    tables: &[Mask<W>],
     job: &Job<'_>,
 ) -> Result<(), Stop> {
     if let Some(stop) = worker.stop {

@@ -20,7 +20,7 @@ use crate::hamming::keys::{BATCH, Key};
 use crate::hamming::plan::{Method, Plan};
 use crate::join::lists::{Comparable, Lists, nearest};
 use crate::join::resolve::{Pair, numbered, sort_pairs};
-use crate::join::{COLUMNS, GIANT, Job, ROWS, Stop, Table, first_sight, plan_rest, self_join, tables_of, views};
+use crate::join::{COLUMNS, GIANT, Job, Mask, ROWS, Stop, first_sight, plan_rest, self_join, tables_of, views};
 use crate::system::memory::{copied, gathered, push, room_for, zeros};
 use crate::system::parallel::share;
 #[cfg(target_arch = "x86_64")]
@@ -144,7 +144,7 @@ impl<const W: usize> Distinct<W> {
 }
 
 /// Tables whose keys two values do not share, each in the order in which it is walked.
-type Earlier<'a, const W: usize> = [&'a [Table<W>]];
+type Earlier<'a, const W: usize> = [&'a [Mask<W>]];
 
 struct Meeting<'a, const W: usize> {
     distinct: &'a Distinct<W>,
@@ -215,7 +215,7 @@ impl<const W: usize> Meeting<'_, W> {
             || None,
             |stop: &mut Option<Stop>, number| {
                 let own = || {
-                    let earlier: Vec<&[Table<W>]> = earlier.iter().copied().chain([&tables[..number]]).collect();
+                    let earlier: Vec<&[Mask<W>]> = earlier.iter().copied().chain([&tables[..number]]).collect();
                     self.table(values, names, &tables[number], &earlier, depth, threads / at_once)
                 };
                 *stop = stop.take().or_else(|| own().err());
@@ -229,7 +229,7 @@ impl<const W: usize> Meeting<'_, W> {
         &self,
         values: &[[u64; W]],
         names: Option<&[u32]>,
-        table: &Table<W>,
+        table: &Mask<W>,
         earlier: &Earlier<'_, W>,
         depth: usize,
         threads: usize,

@@ -49,12 +49,16 @@ impl<const W: usize> Scratch<W> {
 }
 
 /// Where the parts of one chunk lie in the scratch rows.
-pub struct Piece {
+pub struct ScatteredChunk {
     pub start: usize,
     pub bounds: Vec<usize>,
 }
 
-pub fn pieces_of<'a, const W: usize>(scratch: &'a [[u64; W]], pieces: &[Piece], part: usize) -> Vec<&'a [[u64; W]]> {
+pub fn pieces_of<'a, const W: usize>(
+    scratch: &'a [[u64; W]],
+    pieces: &[ScatteredChunk],
+    part: usize,
+) -> Vec<&'a [[u64; W]]> {
     pieces
         .iter()
         .map(|piece| &scratch[piece.start + piece.bounds[part]..piece.start + piece.bounds[part + 1]])
@@ -166,7 +170,7 @@ pub fn spread<const W: usize>(
     family: &Family,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
-) -> Result<Vec<Piece>, Stop> {
+) -> Result<Vec<ScatteredChunk>, Stop> {
     let counts = map(job.threads, chunks.to_vec(), |chunk| count_parts(chunk, std::slice::from_ref(family)).remove(0));
     let counts: Vec<&[usize]> = counts.iter().map(|counts| &counts[..]).collect();
     spread_counted(chunks, &counts, family, &(0..family.parts), scratch, job)
@@ -179,7 +183,7 @@ pub fn spread_counted<const W: usize>(
     wanted: &Range<usize>,
     scratch: &mut Scratch<W>,
     job: &Job<'_>,
-) -> Result<Vec<Piece>, Stop> {
+) -> Result<Vec<ScatteredChunk>, Stop> {
     job.check()?;
     let mut pieces = Vec::with_capacity(chunks.len());
     let mut start = 0;
@@ -189,7 +193,7 @@ pub fn spread_counted<const W: usize>(
             bounds[part + 1] = bounds[part] + if wanted.contains(&part) { counts[part] } else { 0 };
         }
         let length = bounds[family.parts];
-        pieces.push(Piece { start, bounds });
+        pieces.push(ScatteredChunk { start, bounds });
         start += length.next_multiple_of(LINE);
     }
     scratch.hold(start);

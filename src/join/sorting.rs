@@ -33,7 +33,7 @@ pub struct Way<const W: usize>(Vec<MaybeUninit<Moved<W>>>);
 const PART: usize = 256 << 10;
 
 /// The part of one chunk's rows in the moved rows.
-struct Piece {
+struct MovedChunk {
     start: usize,
     bounds: Vec<usize>,
 }
@@ -79,7 +79,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
     let chunks: Vec<(usize, &[[u64; W]])> =
         rows.chunks(size).enumerate().map(|(chunk, rows)| (chunk * size, rows)).collect();
     let part_of = |key: u32| (key >> low) as usize & (parts - 1);
-    let pieces: Vec<Piece> = each(chunks.clone(), |(start, rows)| {
+    let pieces: Vec<MovedChunk> = each(chunks.clone(), |(start, rows)| {
         let mut bounds = vec![0; parts + 1];
         let mut keys = [0; BATCH];
         for rows in rows.chunks(BATCH) {
@@ -91,7 +91,7 @@ pub fn by_key<const W: usize>(key: &Key, rows: &[[u64; W]], threads: usize, way:
         for part in 0..parts {
             bounds[part + 1] += bounds[part];
         }
-        Piece { start, bounds }
+        MovedChunk { start, bounds }
     });
     if way.0.len() < rows.len() {
         way.0 = Vec::new(); // freed before more is allocated
@@ -156,7 +156,7 @@ fn targets<'a>(
     mut bounds: &'a mut [u32],
     planes: &'a mut [Vec<MaybeUninit<u64>>],
     mut order: &'a mut [MaybeUninit<u32>],
-    pieces: &[Piece],
+    pieces: &[MovedChunk],
     parts: usize,
     low: u32,
     threads: usize,
@@ -188,7 +188,7 @@ fn targets<'a>(
 }
 
 /// Count the rows of each part into place.
-fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &[Piece], low: u32) {
+fn finish<const W: usize>(target: &mut Target<'_>, moved: &[Moved<W>], pieces: &[MovedChunk], low: u32) {
     let pieces_of = |part: usize| -> Vec<&[Moved<W>]> {
         pieces
             .iter()

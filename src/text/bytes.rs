@@ -8,7 +8,7 @@
 
 use std::sync::OnceLock;
 
-use crate::text::unicode::{self, FORMAT, MARK, SPECIAL, Table, UNSTABLE, WORD};
+use crate::text::unicode::{self, FORMAT, MARK, Properties, SPECIAL, UNSTABLE, WORD};
 
 /// The character is not a word character.
 pub const OTHER: u8 = 0x80;
@@ -82,7 +82,7 @@ impl Tables {
     }
 
     fn new(rules: Rules) -> Tables {
-        let table = Table::get();
+        let table = Properties::get();
         let mut pairs = Box::new([[SLOW; 128]; 16]);
         for code in 0x80..0x800u32 {
             pairs[code as usize >> 7][code as usize & 0x7f] = entry(rules, table, code, 7);
@@ -110,7 +110,7 @@ impl Tables {
 }
 
 /// The entry of a character whose low *bits* bits may change.
-fn entry(rules: Rules, table: &Table, code: u32, bits: u32) -> u8 {
+fn entry(rules: Rules, table: &Properties, code: u32, bits: u32) -> u8 {
     let facts = table.entry(code);
     let slow = match rules {
         Rules::Text => facts & (UNSTABLE | SPECIAL | FORMAT | MARK) != 0 || unicode::class(facts) != 0,

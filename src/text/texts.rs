@@ -17,65 +17,65 @@ const LONG: usize = 1 << 20;
 
 /// Texts, None for a null.
 pub struct Texts<'a> {
-    items: Vec<Option<Given<'a>>>,
+    items: Vec<Option<AnyText<'a>>>,
     bytes: usize,
 }
 
 /// A text: a string, which nobody can write, or bytes in an Arrow array, which somebody may.
-pub enum Given<'a> {
+pub enum AnyText<'a> {
     Valid(Cow<'a, str>),
     Foreign(Span<'a>),
 }
 
-impl Given<'_> {
+impl AnyText<'_> {
     fn size(&self) -> usize {
         match self {
-            Given::Valid(text) => text.len(),
-            Given::Foreign(span) => span.len(),
+            AnyText::Valid(text) => text.len(),
+            AnyText::Foreign(span) => span.len(),
         }
     }
 
     /// The text; *room* is there for a copy.
     pub fn get<'r>(&'r self, room: &'r mut Vec<u8>) -> Text<'r> {
         match self {
-            Given::Valid(text) => Text::Valid(text),
-            Given::Foreign(span) => Text::Unchecked(span.copied(room)),
+            AnyText::Valid(text) => Text::Valid(text),
+            AnyText::Foreign(span) => Text::Unchecked(span.copied(room)),
         }
     }
 
     /// Ask for its memory, as much of it as is worth having before it is needed.
     pub fn prefetch(&self) {
         match self {
-            Given::Valid(text) => text.as_bytes().iter().step_by(64).take(64).for_each(simd::prefetch),
-            Given::Foreign(span) => span.prefetch(),
+            AnyText::Valid(text) => text.as_bytes().iter().step_by(64).take(64).for_each(simd::prefetch),
+            AnyText::Foreign(span) => span.prefetch(),
         }
     }
 }
 
 /// The text, empty for a null; *room* is there for a copy.
-pub fn text_or_empty<'a>(text: &'a Option<Given<'_>>, room: &'a mut Vec<u8>) -> Text<'a> {
+pub fn text_or_empty<'a>(text: &'a Option<AnyText<'_>>, room: &'a mut Vec<u8>) -> Text<'a> {
     text.as_ref().map_or(Text::Valid(""), |text| text.get(room))
 }
 
 impl<'a> Texts<'a> {
-    fn new(items: Vec<Option<Given<'a>>>) -> Texts<'a> {
-        let bytes = items.iter().flatten().map(Given::size).sum();
+    fn new(items: Vec<Option<AnyText<'a>>>) -> Texts<'a> {
+        let bytes = items.iter().flatten().map(AnyText::size).sum();
         Texts { items, bytes }
     }
 
     pub fn of_strings(strings: impl ExactSizeIterator<Item = Cow<'a, str>>) -> Texts<'a> {
-        Texts::new(memory::gathered(strings.map(|text| Some(Given::Valid(text)))))
+        Texts::new(memory::gathered(strings.map(|text| Some(AnyText::Valid(text)))))
     }
 
     pub fn of_arrow(array: &'a ArrowTexts) -> Result<Texts<'a>, Fault> {
         let mut items = memory::room_for(array.len());
         for at in 0..array.len() {
-            items.push(array.item(at)?.map(Given::Foreign));
+            items.push(array.item(at)?.map(AnyText::Foreign));
         }
         Ok(Texts::new(items))
     }
 
-    pub fn items(&self) -> &[Option<Given<'a>>] {
+    pub fn items(&self) -> &[Option<AnyText<'a>>] {
         &self.items
     }
 

@@ -41,26 +41,27 @@ const IGNORABLE: u32 = 1 << 7;
 const BLOCK: usize = 128;
 const CODES: usize = 0x11_0000;
 
-pub struct Table {
+/// What is known of every code point.
+pub struct Properties {
     stage: Vec<u16>,
     blocks: Vec<u32>,
 }
 
-impl Table {
+impl Properties {
     /// The table, expanded on first use.
-    pub fn get() -> &'static Table {
-        static TABLE: OnceLock<Table> = OnceLock::new();
-        TABLE.get_or_init(Table::expand)
+    pub fn get() -> &'static Properties {
+        static TABLE: OnceLock<Properties> = OnceLock::new();
+        TABLE.get_or_init(Properties::expand)
     }
 
-    fn expand() -> Table {
+    fn expand() -> Properties {
         let mut all = vec![0u32; CODES];
         for (row, &(first, entry)) in RUNS.iter().enumerate() {
             let end = RUNS.get(row + 1).map_or(CODES, |next| next.0 as usize);
             all[first as usize..end].fill(entry);
         }
         let mut seen: HashMap<&[u32], u16> = HashMap::new();
-        let mut table = Table { stage: Vec::with_capacity(CODES / BLOCK), blocks: Vec::new() };
+        let mut table = Properties { stage: Vec::with_capacity(CODES / BLOCK), blocks: Vec::new() };
         for block in all.chunks(BLOCK) {
             let next = seen.len() as u16;
             let number = *seen.entry(block).or_insert_with(|| {
@@ -100,7 +101,7 @@ pub fn lower_stable(code: u32, entry: u32) -> u32 {
 
 /// Whether what a capital sigma becomes is seen from its two neighbours alone, whatever NFKC makes
 /// of the others: three dots in one (U+2026) are looked through after NFKC, and not before.
-pub fn sigma_is_plain(table: &Table, before: &str, after: &str) -> bool {
+pub fn sigma_is_plain(table: &Properties, before: &str, after: &str) -> bool {
     let plain = |neighbour: Option<char>| {
         neighbour.is_none_or(|letter| {
             (letter.is_ascii() || ('\u{386}'..='\u{3ff}').contains(&letter))
@@ -111,7 +112,7 @@ pub fn sigma_is_plain(table: &Table, before: &str, after: &str) -> bool {
 }
 
 /// Whether a capital sigma between *before* and *after* ends its word, and so becomes U+03C2.
-pub fn sigma_is_final(table: &Table, before: &str, after: &str) -> bool {
+pub fn sigma_is_final(table: &Properties, before: &str, after: &str) -> bool {
     let cased = |letters: &mut dyn Iterator<Item = char>| {
         letters
             .map(|letter| table.entry(letter as u32))
@@ -127,7 +128,7 @@ mod tests {
 
     #[test]
     fn the_table_agrees_with_the_standard_library_on_letters_both_know() {
-        let table = Table::get();
+        let table = Properties::get();
         for letter in ('\0'..=char::MAX).filter(|letter| letter.is_alphabetic()) {
             let entry = table.entry(letter as u32);
             if entry & SPECIAL == 0 && entry & WORD != 0 {
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn full_width_letters_become_plain_ones_without_the_slow_path() {
-        let entry = Table::get().entry('Ａ' as u32);
+        let entry = Properties::get().entry('Ａ' as u32);
         assert_eq!(entry & UNSTABLE, 0);
         assert_eq!(lower_stable('Ａ' as u32, entry), 'a' as u32);
     }

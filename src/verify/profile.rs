@@ -7,7 +7,7 @@ use crate::recipe::{Recipe, Scratch};
 use crate::system::memory;
 use crate::text::features::spaces;
 use crate::text::normalize::Text;
-use crate::text::unicode::{CJK, Table};
+use crate::text::unicode::{CJK, Properties};
 use crate::verify::directory::Directory;
 
 /// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
@@ -181,7 +181,7 @@ fn for_each_token<'a>(text: &'a str, edges: &mut Vec<u32>, mut found: impl FnMut
         }
         return;
     }
-    let table = Table::get();
+    let table = Properties::get();
     let is_cjk = |letter: char| table.entry(letter as u32) & CJK != 0;
     let mut rest = text.trim_start_matches(' ');
     while let Some(first) = rest.chars().next() {

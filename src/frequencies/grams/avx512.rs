@@ -8,7 +8,7 @@ use crate::hash::mix::avx512::finish_all;
 use crate::system::simd::Avx512Base;
 
 impl Avx512Base {
-    /// See `grams::Census::add`.
+    /// See `grams::SeenGrams::add`.
     pub fn count_grams(self, grams: Grams<'_>, document: u32, seen: &mut [u32; GRAMS]) {
         // SAFETY: `in_force` found the instructions.
         unsafe { count(grams, document, seen) }
@@ -87,7 +87,7 @@ fn places(numbers: __m512i) -> [u32; 16] {
     places
 }
 
-/// See `grams::Census::add`.
+/// See `grams::SeenGrams::add`.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub fn count(grams: Grams<'_>, document: u32, seen: &mut [u32; GRAMS]) {
     let mut begin = 0;

@@ -112,7 +112,7 @@ impl<'a> Grams<'a> {
 }
 
 /// In how many of up to `LAST` documents each gram was seen, by one thread.
-pub struct Census {
+pub struct SeenGrams {
     /// For each gram the last document that had it, numbered from 1, and below that how many had it.
     seen: Vec<u32>,
     documents: u32,
@@ -120,9 +120,9 @@ pub struct Census {
 
 const LAST: u32 = 0xffff;
 
-impl Census {
-    pub fn new() -> Census {
-        Census { seen: memory::zeros(GRAMS), documents: 0 }
+impl SeenGrams {
+    pub fn new() -> SeenGrams {
+        SeenGrams { seen: memory::zeros(GRAMS), documents: 0 }
     }
 
     /// Whether it must be emptied before the next document.
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn documents_count_once_for_a_gram() {
-        let mut census = Census::new();
+        let mut census = SeenGrams::new();
         let (mut expected, mut found) = (BTreeMap::new(), BTreeMap::new());
         let texts: Vec<_> = (0..100).map(|n| padded(&text(4 + n))).collect();
         // More than there are numbers for documents.

@@ -14,7 +14,7 @@ use crate::hash::mix::{self, PADDING};
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
 use crate::system::simd::Avx512;
-use crate::text::unicode::{CJK, Table};
+use crate::text::unicode::{CJK, Properties};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Features {
@@ -222,7 +222,7 @@ fn words(text: &[u8], range: Range<usize>, n: usize, parts: &mut Parts) {
 /// The four kinds of a text that is not ASCII. CJK characters are copied behind the text, so
 /// that two of them are neighbours whatever stood between.
 fn mixed(text: &mut Vec<u8>, n: usize, parts: &mut Parts) {
-    let table = Table::get();
+    let table = Properties::get();
     let length = text.len();
     let mut cjk: Vec<u8> = Vec::new();
     let mut other: Vec<Range<usize>> = Vec::new();

@@ -17,7 +17,7 @@ use crate::system::memory;
 use crate::system::simd::Avx512;
 #[cfg(target_arch = "x86_64")]
 use crate::text::bytes::{Rules, Tables};
-use crate::text::unicode::{self, CJK, FORMAT, MARK, SPECIAL, Table, UNSTABLE, WORD};
+use crate::text::unicode::{self, CJK, FORMAT, MARK, Properties, SPECIAL, UNSTABLE, WORD};
 #[cfg(target_arch = "x86_64")]
 use avx512::State;
 
@@ -305,7 +305,7 @@ fn word_chars(text: &str, range: Range<usize>, out: &mut Vec<u8>) {
 /// Call *emit* with every code point of the lower-case form of a range of *text* and its entry.
 #[inline(always)]
 fn lowercase(text: &str, range: Range<usize>, mut emit: impl FnMut(u32, u32)) {
-    let table = Table::get();
+    let table = Properties::get();
     let begin = range.start;
     for (at, letter) in text[range].char_indices() {
         let code = letter as u32;
@@ -319,7 +319,7 @@ fn lowercase(text: &str, range: Range<usize>, mut emit: impl FnMut(u32, u32)) {
 }
 
 /// The lower case of a capital I with a dot, or of a capital sigma.
-fn special_lower(table: &Table, text: &str, at: usize, letter: char, mut emit: impl FnMut(u32)) {
+fn special_lower(table: &Properties, text: &str, at: usize, letter: char, mut emit: impl FnMut(u32)) {
     if letter == '\u{130}' {
         emit('i' as u32);
         emit(0x307);
@@ -353,7 +353,7 @@ fn words(text: &str, out: &mut Vec<u8>, spread: bool) {
 
 /// Replace *out* by the `Text` form of *text*, by way of NFKC.
 fn composed_words(text: &str, out: &mut Vec<u8>) {
-    let table = Table::get();
+    let table = Properties::get();
     let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
     let mut composed = String::new();
     memory::letters(&mut composed, text.chars().filter(visible).nfkc());
@@ -364,7 +364,7 @@ fn composed_words(text: &str, out: &mut Vec<u8>) {
 /// Whether the character at *at* begins something new: NFKC never joins it to what is before it.
 #[cfg(target_arch = "x86_64")]
 fn starts_anew(text: &str, at: usize) -> bool {
-    text[at..].chars().next().is_none_or(|letter| is_new(Table::get().entry(letter as u32)))
+    text[at..].chars().next().is_none_or(|letter| is_new(Properties::get().entry(letter as u32)))
 }
 
 #[inline(always)]
@@ -396,7 +396,7 @@ impl Walk {
     /// Append the form of a range of text, and of what may join its end; where that ends. None,
     /// with *out* unusable, where only the whole text can tell.
     fn words(&mut self, text: &str, range: Range<usize>, out: &mut Vec<u8>) -> Option<usize> {
-        let table = Table::get();
+        let table = Properties::get();
         let mut at = range.start;
         while at < range.end {
             let Some(letter) = text[at..].chars().next() else { break };
@@ -435,7 +435,7 @@ impl Walk {
 
     /// Write again, by way of NFKC, what was written since `safe`, and what follows up to the next
     /// character that begins something new, behind *next*; where that is.
-    fn compose(&mut self, table: &Table, text: &str, next: usize, out: &mut Vec<u8>) -> Option<usize> {
+    fn compose(&mut self, table: &Properties, text: &str, next: usize, out: &mut Vec<u8>) -> Option<usize> {
         let rest = text[next..].char_indices().find(|(_, letter)| is_new(table.entry(*letter as u32)));
         let end = rest.map_or(text.len(), |(at, _)| next + at);
         let visible = |letter: &char| table.entry(*letter as u32) & FORMAT == 0;
