@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.fingerprints import Fingerprints
-from neardup.images import proposals
-from neardup.images.thumbs import Thumbs
 from neardup.pairs import join_batches
 from neardup.types import TextNumbers
 
@@ -31,9 +29,6 @@ class Candidates:
     crowded: TextNumbers
     """Texts with more candidates than were considered: only the nearest are among the pairs."""
 
-    ways: Ways | None = None
-    """For images: how each pair may be laid on each other."""
-
     def __len__(self) -> int:
         return len(self.left)
 
@@ -45,18 +40,6 @@ class Candidates:
             right=TextNumbers(np.concatenate([self.right, right])),
             distance=np.concatenate([self.distance, distance]),
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ways:
-    """Thumbnails, and for each candidate pair which rows of the proposals belong to it (*begin* to *end*)."""
-
-    thumbs: Callable[[], Thumbs]
-    proposals: proposals.Proposals
-    keys: npt.NDArray[np.int64]
-    """The pairs, sorted, each as left << 32 | right."""
-    begin: npt.NDArray[np.int64]
-    end: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,19 +14,19 @@ import pyarrow.compute as pc
 from neardup import _native
 from neardup.arrays import core_texts
 from neardup.candidates import Candidates
+from neardup.contents import Content
 from neardup.distances import distances
 from neardup.fingerprints import Fingerprints
 from neardup.guards import WORST
-from neardup.images import rules
 from neardup.keep import Keep
 from neardup.memory import give_back
 from neardup.numbering import STEP, Flags, either, steps
 from neardup.representatives import Representatives
-from neardup.results import ANNOTATIONS, IMAGE_FIGURES, TEXT_FIGURES, WITHOUT_INFORMATION, evidence_schema
+from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, evidence_schema
 from neardup.stars import Keepers
 from neardup.types import PairNumbers, RowNumbers
 from neardup.verdicts import Judgements
-from neardup.verifiers import IDENTICAL, PERHAPS_FORM, REASONS, SPELLED, UNVERIFIED, WHOLE
+from neardup.verifiers import UNVERIFIED, WHOLE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +102,7 @@ def _copies(
 class Conclusion:
     """What the rows of the annotations and of the evidence are made of."""
 
+    content: Content
     decision: Decision
     ids: pa.LargeStringArray
     fixed: Flags
@@ -118,20 +119,15 @@ class Conclusion:
     step: int = STEP
     """Rows that are made at a time."""
 
-    @property
-    def figures(self) -> tuple[str, ...]:
-        """What was measured of each pair."""
-        return TEXT_FIGURES if self.found.ways is None else IMAGE_FIGURES
-
     def perhaps_forms(self) -> int:
         """How many of the removed documents may be siblings of one form: a person should look at them."""
+        if self.content.doubtful is None:
+            return 0
         goes = self._going()
         keepers = RowNumbers(self.decision.keeper[goes])
         pair = self._pair(RowNumbers(goes[~self.texts.equal(goes, keepers)]))
-        reason = self.judgements.reason[pair]
-        return (
-            0 if self.found.ways is not None else int(np.count_nonzero(reason == REASONS.index(PERHAPS_FORM)))
-        )
+        doubtful = self.content.reasons.index(self.content.doubtful)
+        return int(np.count_nonzero(self.judgements.reason[pair] == doubtful))
 
     def _going(self) -> RowNumbers:
         return RowNumbers(np.flatnonzero(~self.decision.stays).astype(np.int32))
@@ -147,8 +143,7 @@ class Conclusion:
         # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
         one, other = (self.prints.words[self.texts.place(side)] for side in (rows, keeper))
         distance = distances(one, other)
-        if self.found.ways is not None:
-            # Images are near through the view that found them, not as they are.
+        if self.content.as_seen:
             distance = np.where(copies, 0, distance)
             distance[~copies] = self.found.distance[pair[~copies]]
         measured = np.ones((len(rows), 3))
@@ -160,7 +155,9 @@ class Conclusion:
 
     def _copied(self, one: RowNumbers, other: RowNumbers) -> npt.NDArray[np.uint8]:
         """The places in `_words` of the reasons for documents with the same text."""
-        return np.where(self.texts.spelled_alike(one, other), 0, len(REASONS) + 2).astype(np.uint8)
+        return np.where(self.texts.spelled_alike(one, other), 0, len(self.content.reasons) + 2).astype(
+            np.uint8
+        )
 
     def _rules(self, reason: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
         """The places of reasons in `_words`."""
@@ -168,9 +165,8 @@ class Conclusion:
 
     def _words(self) -> pa.StringArray:
         """The words of the evidence: for copies, for what was not verified, and for reasons."""
-        if self.found.ways is None:
-            return pa.array([IDENTICAL, UNVERIFIED, *REASONS, SPELLED], pa.string())
-        return pa.array([rules.IDENTICAL, UNVERIFIED, *rules.REASONS], pa.string())
+        content = self.content
+        return pa.array([content.identical, UNVERIFIED, *content.reasons, content.spelled], pa.string())
 
     def annotations(self, *, input_order: bool = False) -> Iterator[pa.RecordBatch]:
         """One row per document of the input, in the order of the ids or of the input, some at a time."""
@@ -253,13 +249,16 @@ class Conclusion:
             "keeper": ids.take(pa.array(one)).cast(pa.string()),
             "id": ids.take(pa.array(other)).cast(pa.string()),
             "distance": pa.array(distance),
-            **{name: pa.array(measured[:, at], from_pandas=True) for at, name in enumerate(self.figures)},
+            **{
+                name: pa.array(measured[:, at], from_pandas=True)
+                for at, name in enumerate(self.content.figures)
+            },
             "accepted": pa.array(accepted),
             "reason": self._words().take(pa.array(rules)),
             "scheme": pa.repeat(pa.scalar(self.scheme, pa.string()), len(chosen)),
             "radius": pa.array(np.full(len(chosen), found.radius, np.int32)),
         }
-        return pa.record_batch(columns, schema=evidence_schema(self.figures))
+        return pa.record_batch(columns, schema=evidence_schema(self.content))
 
 
 def _by_ids(

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from neardup.errors import InvalidValue, Said, Setting, shown
 from neardup.keep import Keep, undated
 from neardup.observers import Observer
 from neardup.settings import Settings
-from neardup.sources.images import FIELDS as IMAGE_FIELDS
 from neardup.survey import Documents
 
 KEEP: Final = Setting("keep")
 
 
 def check_fields(
-    documents: Documents, own: int, settings: Settings, keep: Keep, observer: Observer, *, images: bool
+    documents: Documents,
+    own: int,
+    settings: Settings,
+    keep: Keep,
+    observer: Observer,
+    *,
+    given: Collection[str] = (),
 ) -> None:
-    """Raise if the first *own* documents, those of the input, all lack a field: its name is misspelt."""
+    """Raise if the first *own* documents, those of the input, all lack a field: its name is misspelt.
+
+    Those that are *given* are not the user's.
+    """
     named = [(Setting(name), "", getattr(settings, name)) for name in ("within", "across", "source_field")]
     named += [(KEEP, f" {rule.name}", rule.field) for rule in keep.rules]
     for setting, rule_name, name in named:
-        if name is None or (images and name in IMAGE_FIELDS):
+        if name is None or name in given:
             continue
         lack = documents.fields.column(name).slice(0, own).null_count
         if own and lack == own:
@@ -40,10 +49,13 @@ def check_fields(
             )
 
 
-def note_idle_rules(documents: Documents, own: int, keep: Keep, observer: Observer) -> None:
-    """Report the keep rules that decide nothing, because all documents have one value."""
+def note_idle_rules(
+    documents: Documents, own: int, keep: Keep, observer: Observer, *, given: Collection[str] = ()
+) -> None:
+    """Report the keep rules that decide nothing, because all documents have one value of a field that is not
+    *given*."""
     for rule in keep.rules if own > 1 else ():
-        if rule.field is not None and rule.score is not None:
+        if rule.field is not None and rule.field not in given and rule.score is not None:
             scores = map(rule.score, documents.column(rule.field)[:own])
             first = next(scores)
             if all(score == first for score in scores):

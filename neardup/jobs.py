@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from neardup.contents import content_of
 from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput, Said, Setting
 from neardup.files import check_folder, check_free
 from neardup.observers import SILENT, Observer, watching
@@ -99,7 +100,9 @@ class Done:
 
 def run_job(job: Job) -> Done:
     """Run the job, or resume it; everything is written when this returns."""
+    content = content_of(job.scheme)
     check_choices(job.settings, job.scheme, job.threads)
+    content.check(job.settings, job.scheme)
     check_folder(job.out)
     # A run that --overwrite replaces stays whole until the new one has its results.
     work = os.path.join(job.out, WORK)
@@ -111,6 +114,7 @@ def run_job(job: Job) -> Done:
         source=source,
         settings=job.settings,
         scheme=job.scheme,
+        content=content,
         protected=protected,
         threads=job.threads,
         memory=job.memory,
@@ -137,7 +141,7 @@ def run_job(job: Job) -> Done:
             job.observer.note(
                 Said(f"{are} HTML, compared with all tags; ", HTML, " takes the main text of a page")
             )
-        if job.reading.format == "image":
+        if request.content.remembered:
             checkpoints.remember(_remembered(key, sources))
         with _named(quarantine, stands), quarantine:
             result = run(request, job.observer, checkpoints)

@@ -20,7 +20,6 @@ from neardup.representatives import Representatives
 from neardup.requests import Request
 from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, Result, evidence_schema
 from neardup.runs import outputs
-from neardup.settings import default_scheme
 from neardup.survey import Again, Documents
 from neardup.types import RowNumbers
 
@@ -104,7 +103,6 @@ def save_stopped(checkpoints: Checkpoints, result: Result, request: Request) -> 
         "summary": result.summary,
         "plan": result.plan,
         "digest": result.scheme.digest,
-        "figures": result.figures,
         "losses": [asdict(loss) for loss in result.losses],
         "met": asdict(result.met),
         "sources": [source.counts() for source in request.sources],
@@ -115,7 +113,7 @@ def save_stopped(checkpoints: Checkpoints, result: Result, request: Request) -> 
     fitted = b"" if frequencies is None else frequencies.to_bytes()
     save = checkpoints.save_batches
     save("annotations", ANNOTATIONS, result.annotation_batches())
-    save("evidence", evidence_schema(result.figures), result.evidence_batches())
+    save("evidence", evidence_schema(request.content), result.evidence_batches())
     save("without_information", WITHOUT_INFORMATION, result.without_information_batches())
     for number, source in enumerate(request.sources):
         assert isinstance(source.expected, Again)
@@ -136,7 +134,7 @@ def load_stopped(checkpoints: Checkpoints, request: Request) -> Result | None:
         return None
     notes = json.loads((mask.schema.metadata or {})[b"notes"])
     met = Met(**{**notes["met"], "losses": [Loss(**loss) for loss in notes["met"]["losses"]]})
-    scheme = request.scheme or default_scheme(met.documents)
+    scheme = request.scheme or request.content.scheme_for(met.documents)
     if scheme.weights == "log-df" and scheme.frequencies is None:
         table = _native.Frequencies.from_bytes(fitted.column("bytes")[0].as_py())
         scheme = replace(scheme, frequencies=table)
@@ -168,6 +166,5 @@ def load_stopped(checkpoints: Checkpoints, request: Request) -> Result | None:
         annotation_batches=annotation_batches,
         evidence_batches=lambda: iter(evidence.to_batches()),
         without_information_batches=lambda: iter(without.to_batches()),
-        figures=tuple(notes["figures"]),
         restored=True,
     )

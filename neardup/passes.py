@@ -6,26 +6,25 @@ how far it is, and what it has done is kept in checkpoints.
 
 from __future__ import annotations
 
-import os
 import secrets
-import tempfile
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
+from functools import partial
 from itertools import chain, islice
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from neardup import _native, image_flow, text_flow, wording
+from neardup import _native, wording
 from neardup.ahead import WORKERS, worked_ahead
 from neardup.candidates import Candidates, reaches
 from neardup.checkpoints import Checkpoints
+from neardup.contents import Flow, Work
 from neardup.fingerprints import Fingerprints
-from neardup.numbering import Flags, either
-from neardup.observers import Observer, by_share, checked
+from neardup.numbering import Flags
+from neardup.observers import Observer, checked
 from neardup.parts import Surveyed, load_survey, save_fingerprints, save_survey
 from neardup.representatives import Representatives
 from neardup.requests import Request
@@ -34,14 +33,11 @@ from neardup.sources import Source
 from neardup.stars import crowded_keepers, leading, open_to, take
 from neardup.survey import Again, Surveyor
 from neardup.types import Batch, Ranks, RowNumbers, TextNumbers
-from neardup.verdicts import Judge, Judgements, Unverified
-from neardup.verifiers import Measure, Verdicts, Verifier, measuring_scheme
+from neardup.verdicts import Judge, Judgements
+from neardup.verifiers import Verdicts
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-# What is joined: only one of several equal texts or images.
-DISTINCT: Final = {False: ("texts", "distinct text"), True: ("images", "distinct image")}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +55,7 @@ class Passes:
         sources = self.request.sources
         begun = load_survey(self.checkpoints)
         if begun is not None and not self.checkpoints.remembers:
-            read = wording.counted(len(begun.documents), self.request.noun)
+            read = wording.counted(len(begun.documents), self.request.content.noun)
             place = self.checkpoints.folder
             self.observer.note(f"resuming from what is in {place}, where {read} had been read", minor=True)
         if begun is None or begun.counts is None:
@@ -78,11 +74,11 @@ class Passes:
         table = _native.Frequencies() if begun is None else begun.frequencies
         documents = None if begun is None else begun.documents
         first, skip = (0, 0) if begun is None else (begun.first, begun.batches)
-        scheme, fields = measuring_scheme(), request.settings.fields
-        surveyor = Surveyor(scheme, fields, table, request.threads, documents, key=key)
+        look = partial(request.content.look, frequencies=table, key=key, threads=request.threads)
+        surveyor = Surveyor(look, request.settings.fields, documents)
         seen = 0
         for source in request.sources:
-            with self.observer.stage("read", total=source.size, what=request.noun) as advance:
+            with self.observer.stage("read", total=source.size, what=request.content.noun) as advance:
                 batches = iter(source)
                 seen += sum(1 for _ in islice(batches, max(skip - seen, 0)))
                 while (next_one := next(batches, None)) is not None:
@@ -131,14 +127,14 @@ class Passes:
             places = texts.place(_rows(known, len(before)))
             words[places], valid[places] = before.words, before.valid
             known += len(before)
-        content = image_flow if request.images else text_flow
         at = 0
         for source in request.sources if known < count else ():
             batches, at = _skipped(source, at, known)
             with (
-                self.observer.stage("fingerprint", total=source.size, what=request.noun) as advance,
+                self.observer.stage("fingerprint", total=source.size, what=request.content.noun) as advance,
                 self._ahead(
-                    batches, lambda batch: content.fingerprints(scheme, batch, threads=request.threads)
+                    batches,
+                    lambda batch: request.content.fingerprints(scheme, batch, threads=request.threads),
                 ) as made,
             ):
                 for batch, some in made:
@@ -152,96 +148,37 @@ class Passes:
         words.flags.writeable = valid.flags.writeable = False
         return prints
 
-    @contextmanager
-    def set_aside(
-        self,
-        needed: TextNumbers,
-        texts: Representatives,
-        measure: Measure,
-        frequencies: _native.Frequencies | None,
-    ) -> Iterator[Verifier]:
-        """A verifier that has the texts with the *needed* numbers."""
-        request = self.request
-        wanted = np.full(len(texts.of_document), -1, dtype=np.int32)
-        wanted[texts.document[needed]] = needed
-        with tempfile.TemporaryDirectory(prefix="neardup-", dir=self.checkpoints.folder) as folder:
-            verifier = Verifier(
-                measure,
-                frequencies,
-                memory=request.memory,
-                spill=os.path.join(folder, "texts"),
-                threads=request.threads,
-            )
-            verifier.expect(len(texts), needed)
-            at = 0
-            for source in request.sources if len(needed) else ():
-                with self.observer.stage("read again", total=source.size, what=request.noun) as advance:
-                    for batch in source:
-                        numbers = wanted[at : at + len(batch)]
-                        if (numbers >= 0).any():
-                            verifier.add(numbers, batch.texts)
-                        at += len(batch)
-                        advance(at, source.consumed)
-            yield verifier
-
     # --- over the texts ------------------------------------------------------------------------------------
 
-    def candidates(self, prints: Fingerprints, texts: Representatives) -> Candidates:
-        """The pairs of different texts that are near enough to be compared."""
-        request, settings = self.request, self.request.settings
-        own, documents = texts.own(prints), len(prints)
-        work, threads, memory = self.checkpoints.folder, request.threads, request.memory
-        thumbs = cache(lambda: image_flow.thumbs_of(request.sources, texts, memory=memory, work=work))
-        proposed = self.checkpoints.load("candidates")
+    def flow(self, prints: Fingerprints, texts: Representatives) -> Flow:
+        """How candidates among *texts* are found and judged, by the fingerprints of all documents."""
+        return self.request.content.flow(texts.own(prints), texts, self.work)
+
+    @property
+    def work(self) -> Work:
+        """What a content needs of this run."""
+        request = self.request
+        return Work(
+            sources=request.sources,
+            settings=request.settings,
+            observer=self.observer,
+            folder=self.checkpoints.folder,
+            threads=request.threads,
+            memory=request.memory,
+            sizes=request.sizes,
+        )
+
+    def candidates(self, flow: Flow, texts: int) -> Candidates:
+        """The pairs of this many different texts that are near enough to be compared."""
+        proposed, unit = self.checkpoints.load("candidates"), self.request.content.unit
         if proposed is None:
-            unit, what = DISTINCT[request.images]
-            with self.observer.stage("join", total=len(texts), unit=unit, what=what) as advance:
-                if request.images:
-                    steps = [by_share(advance, len(texts), step, 4) for step in range(4)]
-                    proposed = image_flow.propose(thumbs, documents, settings, threads=threads, tell=steps)
-                else:
-                    tell = by_share(advance, len(texts))
-                    proposed = text_flow.propose(
-                        own,
-                        texts,
-                        settings,
-                        neighbours=request.sizes.neighbours,
-                        threads=threads,
-                        memory=memory,
-                        tell=tell,
-                    )
-                    tell(1.0)
+            with self.observer.stage(
+                "join", total=texts, unit=f"{unit}s", what=f"distinct {unit}"
+            ) as advance:
+                proposed = flow.propose(advance)
             if self.checkpoints.due(complete=True):
                 self.checkpoints.save("candidates", proposed)
-        if request.images:
-            return image_flow.candidates(proposed, own, settings, texts, thumbs)
-        return text_flow.candidates(proposed, own, settings)
-
-    @contextmanager
-    def judging(
-        self,
-        found: Candidates,
-        texts: Representatives,
-        measure: Measure,
-        frequencies: _native.Frequencies,
-    ) -> Iterator[Judge]:
-        """The judge of pairs of texts, which are at hand meanwhile."""
-        request = self.request
-        size = request.sizes.round
-        if not measure.verifies:
-            yield Unverified()
-        elif found.ways is not None:
-            yield image_flow.judge(
-                measure.name, request.settings, found.ways, round=size, threads=request.threads
-            )
-        else:
-            # A text that is in no pair is near nothing, and is never needed.
-            needed = TextNumbers(either(len(texts), found.left, found.right))
-            with self.set_aside(needed, texts, measure, frequencies) as verifier:
-                if measure.rule is None:
-                    yield text_flow.Sharing(verifier, size)
-                else:
-                    yield text_flow.Ruling(verifier)
+        return flow.candidates(proposed)
 
     def verify(self, found: Candidates, judge: Judge, *, verified: bool) -> Judgements:
         """Every candidate pair, measured and judged."""

@@ -8,6 +8,7 @@ removed unless it was measured directly against the one that stays.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from inspect import signature
 from typing import Any, Final
@@ -18,6 +19,7 @@ from neardup import _native
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_text, check_threads, whole
 from neardup.conclusions import Conclusion, decide
+from neardup.contents import content_for
 from neardup.errors import ChangedInput, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.fields import check_fields, note_idle_rules, note_undated
 from neardup.files import check_path
@@ -33,13 +35,14 @@ from neardup.results import Result
 from neardup.runs import outputs
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.settings import IMAGE_DEFAULTS, MEMORY, Settings, check_choices, default_scheme
+from neardup.settings import MEMORY, Settings, check_choices
 from neardup.sizes import USUAL, Sizes
-from neardup.sources import Reading, are_texts, keep_apart, mostly_images, open_source
+from neardup.sources import Reading, are_texts, keep_apart, open_source
 from neardup.sources.memory import Held
 from neardup.stars import best_keepers, central, final_order, keepers_in
 from neardup.survey import Documents, check_apart
 from neardup.types import PROTECTED, Bad, PrintPlaces
+from neardup.verdicts import Unverified
 from neardup.verifiers import parse_measure
 
 # Bad records that a result holds, and bytes of each.
@@ -84,11 +87,9 @@ def dedupe(
     if protect is not None and protect is data:
         raise InvalidValue("the input and what is protected are the same object; protect other documents")
     data, protect = (Held(one) if are_texts(one) else one for one in (data, protect))
-    images = scheme == "image" or (scheme is None and mostly_images(data))
-    if images:
-        scheme = "image"
-        choices = {**(IMAGE_DEFAULTS if settings is None else {}), **choices}
-    settings = _settings(settings, choices)
+    named = None if scheme is None else scheme_of(scheme)
+    content = content_for(data, scheme=named)
+    settings = _settings(settings, choices if settings is not None else {**content.defaults, **choices})
     check_text("text_field", text_field)
     if id_field is not None:
         check_text("id_field", id_field)
@@ -97,7 +98,7 @@ def dedupe(
         raise InvalidType(f"observer must be an Observer of neardup.observers, not {shown(observer)}")
     if not isinstance(sizes, Sizes):
         raise InvalidType(f"sizes must be Sizes of neardup.sizes, not {shown(sizes)}")
-    reading = Reading(text_field=text_field, id_field=id_field, format="image" if images else None)
+    reading = Reading(text_field=text_field, id_field=id_field, format=content.format)
     bad: list[Bad] = []
 
     def note(one: Bad) -> None:
@@ -108,7 +109,8 @@ def dedupe(
     request = Request(
         source=open_source(data, reading, **opening),
         settings=settings,
-        scheme=None if scheme is None else scheme_of(scheme),
+        scheme=named if named is not None or content.scheme is None else scheme_of(content.scheme),
+        content=content,
         protected=None if protect is None else open_source(protect, reading, **opening, prefix=PROTECTED),
         threads=threads,
         memory=memory,
@@ -149,6 +151,7 @@ def checkpoints_in(folder: str | None, request: Request) -> Checkpoints:
 def run(request: Request, observer: Observer = SILENT, checkpoints: Checkpoints | None = None) -> Result:
     """Do what *request* says. What is found in *checkpoints* is not done again."""
     check_choices(request.settings, request.scheme, request.threads)
+    request.content.check(request.settings, request.scheme)
     checkpoints = checkpoints or checkpoints_in(None, request)
     if request.protected is not None:
         keep_apart(request.source, request.protected)
@@ -169,7 +172,7 @@ def run(request: Request, observer: Observer = SILENT, checkpoints: Checkpoints 
 
 
 def _stages(passes: Passes) -> Result:
-    request, observer = passes.request, passes.observer
+    request, observer, content = passes.request, passes.observer, passes.request.content
     settings, keep = request.settings, parse_keep(request.settings.keep)
     measure = parse_measure(settings.verify, settings.similarity)
 
@@ -178,11 +181,10 @@ def _stages(passes: Passes) -> Result:
     own = surveyed.first
     del surveyed
     check_apart(documents, own)
-    check_fields(documents, own, settings, keep, observer, images=request.images)
-    if not request.images:
-        note_idle_rules(documents, own, keep, observer)
+    check_fields(documents, own, settings, keep, observer, given=content.fields)
+    note_idle_rules(documents, own, keep, observer, given=content.fields)
     undated = note_undated(documents, own, keep, observer)
-    scheme = request.scheme or default_scheme(len(documents))
+    scheme = request.scheme or content.scheme_for(len(documents))
     if scheme.weights == "log-df" and scheme.frequencies is None:
         scheme = replace(scheme, frequencies=frequencies)
 
@@ -190,13 +192,15 @@ def _stages(passes: Passes) -> Result:
     documents = documents.without("content", "spelling")
     give_back()
     prints = passes.fingerprint(scheme, texts)
-    if not request.images:  # the cache may hold thumbnails of an older decoder
+    if content.format is None:  # the cache may hold thumbnails of an older decoder
         check_copies(prints, texts)
     give_back()
-    found = passes.candidates(prints, texts)
+    flow = passes.flow(prints, texts)
+    found = passes.candidates(flow, len(texts))
     give_back()
 
-    with passes.judging(found, texts, measure, frequencies) as judge:
+    judging = flow.judging(found, measure, frequencies) if measure.verifies else nullcontext(Unverified())
+    with judging as judge:
         judgements = passes.verify(found, judge, verified=measure.verifies)
         give_back()
         order = final_order(documents, keep, texts, found, judgements.accepted, threads=request.threads)
@@ -210,6 +214,7 @@ def _stages(passes: Passes) -> Result:
 
     decision = decide(texts, keepers, fixed, keep)
     conclusion = Conclusion(
+        content=content,
         decision=decision,
         ids=documents.ids,
         fixed=fixed,
@@ -244,7 +249,7 @@ def _result(
         documents=len(documents),
         same=len(alike),
         alike=documents.names(np.sort(texts.document_at(alike))[:EXAMPLES]),
-        noun=request.noun,
+        noun=request.content.noun,
     )
     informative = texts.of_document >= 0
     summary = {
@@ -278,5 +283,4 @@ def _result(
         annotation_batches=conclusion.annotations,
         evidence_batches=conclusion.evidence,
         without_information_batches=conclusion.without_information,
-        figures=conclusion.figures,
     )

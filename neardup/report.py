@@ -21,9 +21,12 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+from neardup.contents import Side as Side
+from neardup.contents import content_of_run
 from neardup.diffs import Shown, excerpt, word_diff, words
 from neardup.files import atomic_file
 from neardup.guards import Loss
+from neardup.wording import a
 from neardup.wording import size as bytes_in_words
 
 if TYPE_CHECKING:
@@ -44,18 +47,6 @@ WINDOW: Final = (
 MANIFEST: Final = 30_000  # characters of the manifest that are shown
 INPUTS: Final = 5  # that are named at the top
 LISTED: Final = 50  # entries of a list in the manifest that are shown
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One document of a pair, as it is shown."""
-
-    id: str
-    text: str
-    source: str = ""
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    image: str = ""
-    """An image to show instead of the text, as a data: address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +143,7 @@ def render_report(report: Report) -> str:
     overlap = _overlap(report)
     verified = _verified(report)
     stopped = bool(report.summary.get("stopped"))
-    images = _of_images(report)
+    content = content_of_run(report.manifest)
     marked = bool(report.summary.get("annotate_only"))
     threshold = report.summary.get("similarity") if overlap is None else overlap[1]
     return render_page(
@@ -176,9 +167,10 @@ def render_report(report: Report) -> str:
         gone="would be removed" if stopped else "marked" if marked else "removed",
         whole="none" in str(report.summary.get("keep", "")).split(","),
         overlap=overlap,
-        images=images,
-        noun="image" if images else "document",
-        nouns="images" if images else "documents",
+        said=content.words,
+        noun=content.noun,
+        nouns=f"{content.noun}s",
+        a_noun=a(content.noun),
         reasons=_reasons(report.summary.get("reasons", {})),
         early=0 if threshold is None else sum(row[2] for row in report.similarities if row[1] <= threshold),
         inputs=_inputs(report.manifest),
@@ -247,11 +239,6 @@ def _overlap(report: Report) -> tuple[str, float] | None:
     verify = settings.get("verify") if isinstance(settings, Mapping) else ""
     name, _, least = str(verify).partition(":")
     return (name, float(least)) if least else None
-
-
-def _of_images(report: Report) -> bool:
-    scheme = report.manifest.get("scheme")
-    return isinstance(scheme, Mapping) and scheme.get("features") == "picture"
 
 
 def _known(pair: PairView) -> float:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from neardup import __version__
+from neardup.contents import TEXT, Content
 from neardup.guards import OFF
 from neardup.schemes import Scheme
 from neardup.settings import MEMORY, Settings
@@ -27,6 +28,8 @@ class Request:
     settings: Settings = field(default_factory=Settings)
     scheme: Scheme | None = None
     """None for the one that fits the number of documents."""
+    content: Content = TEXT
+    """What kind of documents they are."""
     protected: Source | None = None
     """Documents that stay whatever happens."""
     threads: int | None = None
@@ -38,16 +41,6 @@ class Request:
         """The input, and what is protected."""
         return [self.source] if self.protected is None else [self.source, self.protected]
 
-    @property
-    def images(self) -> bool:
-        """Whether the documents are images."""
-        return self.scheme is not None and self.scheme.features == "picture"
-
-    @property
-    def noun(self) -> str:
-        """What a document is called."""
-        return "image" if self.images else "document"
-
 
 def run_key(request: Request) -> str:
     """What must be equal for the parts of one run to be used by another; limits of guards do not matter.
@@ -57,6 +50,7 @@ def run_key(request: Request) -> str:
     inputs = [[stamp(one) for one in source.inputs] for source in request.sources]
     facts = {
         "version": [__version__, PARTS],
+        "content": request.content.name,
         "settings": asdict(replace(request.settings, guards=OFF)),
         "scheme": request.scheme and request.scheme.digest,
         "reading": [source.request.facts() for source in request.sources],

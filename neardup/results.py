@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Protocol
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neardup.checks import check_text
+from neardup.contents import Content
 from neardup.errors import GuardStopped, InvalidType, RefusedInput, Said, Setting
 from neardup.guards import SAME_FROM, GuardLimits, Loss, Met, Trip
 from neardup.requests import Request
@@ -34,28 +35,16 @@ ANNOTATIONS: Final = pa.schema(
         ("similarity", pa.float64()),
     ]
 )
-# What is measured of a pair: of two texts, and of two images.
-TEXT_FIGURES: Final = ("similarity", "weighted", "rare")
-IMAGE_FIGURES: Final = ("similarity", "agreement", "fine_agreement")
 
 
-# What they are called where people read them; the first one has its own name everywhere.
-FIGURES_SAID: Final = {
-    "weighted": "without common text",
-    "rare": "rare text only",
-    "agreement": "blocks that agree",
-    "fine_agreement": "fine blocks that agree",
-}
-
-
-def evidence_schema(figures: Sequence[str]) -> pa.Schema:
-    """The columns of the evidence, with those *figures*."""
+def evidence_schema(content: Content) -> pa.Schema:
+    """The columns of the evidence on documents of a content."""
     return pa.schema(
         [
             ("keeper", pa.string()),
             ("id", pa.string()),
             ("distance", pa.int32()),
-            *((name, pa.float64()) for name in figures),
+            *((name, pa.float64()) for name in content.figures),
             ("accepted", pa.bool_()),
             ("reason", pa.string()),
             ("scheme", pa.string()),
@@ -103,8 +92,6 @@ class Result:
     """The rows of `evidence`, some at a time."""
     without_information_batches: Callable[[], Iterator[pa.RecordBatch]] = field(repr=False)
     """The ids of documents without information, which are near nothing, in their order, some at a time."""
-    figures: tuple[str, ...] = field(default=TEXT_FIGURES, repr=False)
-    """What was measured of each pair: columns of `evidence`."""
     restored: bool = field(default=False, repr=False)
     """Whether it is the result of a run that a guard stopped before."""
     bad: tuple[Bad, ...] = field(default=(), repr=False)
@@ -123,7 +110,7 @@ class Result:
     @cached_property
     def evidence(self) -> pa.Table:
         """One row for every pair that was measured, and for every copy, in the order of the ids."""
-        return pa.Table.from_batches(self.evidence_batches(), schema=evidence_schema(self.figures))
+        return pa.Table.from_batches(self.evidence_batches(), schema=evidence_schema(self.request.content))
 
     @property
     def kept(self) -> Any:

@@ -8,7 +8,6 @@ from typing import Final
 from neardup.checks import check_share, check_text, check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.guards import OFF, GuardLimits
-from neardup.images import rules
 from neardup.keep import parse_keep
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
@@ -19,8 +18,6 @@ from neardup.verifiers import parse_measure
 NARROW: Final = 2_000
 # Bytes for texts that are verified, and for sorting fingerprints, unless the user says otherwise.
 MEMORY: Final = 256 << 20
-# The defaults for images.
-IMAGE_DEFAULTS: Final = {"similarity": 0.79, "keep": "central,resolution,size"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +72,8 @@ def default_scheme(documents: int) -> Scheme:
 
 
 def check_choices(settings: Settings, scheme: Scheme | None, threads: int | None) -> None:
-    """Raise if a run with these settings is impossible; before it begins."""
+    """Raise if a run with these settings is impossible, whatever the content; before it begins."""
     check_threads(threads)
     if settings.radius is not None:
         widest = default_scheme(NARROW + 1) if scheme is None else scheme
         whole("radius", settings.radius, 0, widest.bits)
-    if scheme is None or scheme.features != "picture":
-        for rule in parse_keep(settings.keep).rules:
-            if rule.name in ("resolution", "size"):
-                raise InvalidValue(
-                    f"keep rule {rule.name!r} is for images, and these are texts; "
-                    "take longest, or max:FIELD with a field that they have"
-                )
-    elif parse_measure(settings.verify).name not in (*rules.RULES, "none") or scheme.hash != "dct-signs":
-        raise InvalidValue(
-            "images are verified by default, strict, loose or none, with scheme image, "
-            f"not by {settings.verify!r} with scheme {scheme.name!r}"
-        )

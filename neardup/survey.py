@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,9 +16,7 @@ import pyarrow.compute as pc
 from neardup import _native
 from neardup.arrays import core_texts
 from neardup.errors import ChangedInput, InvalidValue, LimitReached
-from neardup.images.views import WHOLE, fingerprints_of
-from neardup.schemes.model import Scheme
-from neardup.sources import path_id
+from neardup.sources import FORMATS, path_id
 from neardup.types import PROTECTED, Batch, label
 
 # Documents are numbered in 32 bits with a sign.
@@ -159,23 +157,24 @@ class _Names:
         return pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """What a look at a batch found, a row per document; named as in `Documents`."""
+
+    content: npt.NDArray[np.uint64]
+    informative: npt.NDArray[np.bool_]
+    lengths: npt.NDArray[Any]
+    spelling: npt.NDArray[np.uint32]
+
+
 class Surveyor:
-    """Collects `Documents` batch by batch, and counts document frequencies if they are wanted."""
+    """Collects `Documents` batch by batch."""
 
     def __init__(
-        self,
-        scheme: Scheme,
-        fields: Sequence[str],
-        frequencies: _native.Frequencies | None,
-        threads: int | None,
-        begun: Documents | None = None,
-        *,
-        key: bytes,
+        self, look: Callable[[Batch], Looked], fields: Sequence[str], begun: Documents | None = None
     ) -> None:
-        """*key* is the secret of the run, which identifies texts: without knowing it, nobody can craft
-        two texts that are taken for one."""
-        self.frequencies = frequencies
-        self._scheme, self._threads, self._key = scheme, threads, key
+        """*look* is that of the content of the documents."""
+        self.look = look
         self._files: dict[str, int] = {}
         self._runs: list[tuple[int, int]] = []
         self._ids, self._lengths, self._content = _Names(), _Column(np.uint32), _Column(np.uint64, 2)
@@ -189,20 +188,12 @@ class Surveyor:
             self._add(begun.ids, begun.lengths, begun.content, begun.spelling)
             self._runs = list(begun.runs)
 
-    def look(self, batch: Batch) -> tuple[Any, ...]:
-        """What is found in the documents of a batch, for `add`; their features are counted."""
-        if batch.images is not None:
-            return _look(batch, self._key)
-        texts = core_texts(batch.texts)
-        return _native.survey(self._scheme.recipe, texts, self.frequencies, self._key, self._threads)
-
-    def add(self, batch: Batch, found: tuple[Any, ...]) -> None:
+    def add(self, batch: Batch, found: Looked) -> None:
         """Add the documents of the next batch, and what was *found* in them."""
-        content, informative, lengths, spelling = found
-        content[~informative] = 0
+        found.content[~found.informative] = 0
         for name, parts in self._fields.items():  # text files have none
             parts.append(pa.nulls(len(batch)) if batch.fields is None else batch.fields.column(name))
-        self._add(batch.ids, lengths, content, spelling)
+        self._add(batch.ids, found.lengths, found.content, found.spelling)
         file = self._files.setdefault(_origin(batch), len(self._files))
         if self._runs and self._runs[-1][0] == file:
             self._runs.pop()
@@ -311,18 +302,13 @@ def _origin(batch: Batch) -> str:
     A document that is a whole file and was named by the user belongs to its folder, as if that had been
     walked: a file by itself would lose everything it has.
     """
-    if batch.format in ("text", "image") and batch.ids[0].as_py() == path_id(batch.file):
+    if (
+        batch.format in FORMATS
+        and FORMATS[batch.format].whole
+        and batch.ids[0].as_py() == path_id(batch.file)
+    ):
         return os.path.dirname(batch.file) or "."
     return batch.file
-
-
-def _look(batch: Batch, key: bytes) -> tuple[Any, Any, Any, Any]:
-    """Contents (of the files), whether there is something to see; images have no lengths."""
-    digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
-    content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
-    _, informative = fingerprints_of(batch.images, [WHOLE])  # type: ignore[arg-type]
-    spelling = _native.spellings(core_texts(batch.texts), key)
-    return content, informative, np.zeros(len(batch), dtype=np.int64), spelling
 
 
 def _field(parts: list[Any]) -> pa.ChunkedArray:

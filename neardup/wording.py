@@ -12,6 +12,15 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def a(noun: str) -> str:
+    """One of them.
+
+    >>> a("document"), a("image")
+    ('a document', 'an image')
+    """
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
 def size(number: int) -> str:
     """Bytes, in the largest unit that leaves a whole one.
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup as nd
-from neardup.results import ANNOTATIONS, FIGURES_SAID, TEXT_FIGURES, evidence_schema
+from neardup.contents import TEXT
+from neardup.results import ANNOTATIONS, evidence_schema
 from neardup.runs import sealed
 
 
@@ -56,7 +57,7 @@ def make_run(
 
 def figures(weighted: float, rare: float) -> list[tuple[str, float]]:
     """What is measured of two texts beside their similarity, as a report takes it."""
-    return [(FIGURES_SAID["weighted"], weighted), (FIGURES_SAID["rare"], rare)]
+    return [(TEXT.said["weighted"], weighted), (TEXT.said["rare"], rare)]
 
 
 def as_format_1(folder: Path, names: dict[str, str]) -> None:
@@ -91,7 +92,7 @@ def output_row(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, rows: list[list[Any]]) -> None:
-    schema = ANNOTATIONS if path.name == "annotations.parquet" else evidence_schema(TEXT_FIGURES)
+    schema = ANNOTATIONS if path.name == "annotations.parquet" else evidence_schema(TEXT)
     columns = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in schema]
     arrays = [pa.array(column, item.type) for column, item in zip(columns, schema, strict=True)]
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-import neardup as nd
 from neardup.candidates import Candidates
+from neardup.contents import TEXT
 from neardup.fingerprints import Fingerprints
 from neardup.keep import parse_keep
 from neardup.representatives import Representatives
@@ -24,7 +24,7 @@ KEY = bytes(range(32))
 
 def documents(rows: Rows, *fields: str) -> Documents:
     """What is known of them after the survey."""
-    surveyor = Surveyor(nd.scheme("text"), fields, None, None, key=KEY)
+    surveyor = Surveyor(lambda batch: TEXT.look(batch, None, KEY, None), fields)
     for batch in open_source(rows, fields=list(fields)):
         surveyor.add(batch, surveyor.look(batch))
     return surveyor.documents()

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import neardup as nd
 from neardup.conclusions import Conclusion, Decision, decide
+from neardup.contents import TEXT
 from neardup.keep import parse_keep
 from neardup.stars import Keepers
 from neardup.types import PairNumbers, PrintPlaces, TextNumbers
@@ -67,7 +68,7 @@ def concluded(**changes: Any) -> Conclusion:
     given: dict[str, Any] = {
         "decision": decided(), "ids": pa.array([row["id"] for row in ROWS], pa.large_string()),
         "fixed": np.zeros(5, dtype=bool), "texts": TEXTS, "found": found, "judgements": judgements,
-        "prints": nd.scheme("text").fingerprints([ROWS[row]["text"] for row in order]),
+        "content": TEXT, "prints": nd.scheme("text").fingerprints([ROWS[row]["text"] for row in order]),
         "scheme": "some scheme", "pair": NEAR.pair, "verified": True,
     }  # fmt: skip
     return Conclusion(**{**given, **changes})

@@ -36,7 +36,7 @@ def checked(settings: Settings, data: Rows, own: int | None = None) -> list[str]
     heard = Heard()
     found = documents(data, *settings.fields)
     keep = parse_keep(settings.keep)
-    check_fields(found, len(data) if own is None else own, settings, keep, heard, images=False)
+    check_fields(found, len(data) if own is None else own, settings, keep, heard)
     return heard.notes
 
 

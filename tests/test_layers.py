@@ -34,15 +34,17 @@ LAYERS = [
     {"clusters", "guards"},
     {"keep", "explain"},
     {"settings"},
-    {"representatives", "requests", "fields"},
-    {"results"},
+    {"representatives"},
     {"candidates"},
     {"verdicts"},
+    {"contents"},
+    {"requests", "fields"},
+    {"results"},
     {"stars"},
     {"conclusions"},
     {"report", "sinks"},
     {"checkpoints", "runs"},
-    {"parts", "image_flow", "text_flow", "proofs", "undologs"},
+    {"parts", "proofs", "undologs"},
     {"passes", "actions", "search"},
     {"pipeline"},
     {"jobs", "calibration"},
@@ -61,7 +63,7 @@ CALLS_NATIVE = {
     "index",
 }
 CALLS_NATIVE |= {"sources", "verifiers", "clusters", "keep", "memory", "representatives", "conclusions"}
-CALLS_NATIVE |= {"images", "parts", "passes", "pipeline", "observers", "stars"}
+CALLS_NATIVE |= {"contents", "images", "parts", "passes", "pipeline", "observers", "stars"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import neardup as nd
+from neardup.contents import CONTENTS
 from neardup.guards import OFF
 from neardup.requests import Request, run_key
 from neardup.settings import Settings
@@ -60,7 +61,8 @@ def test_what_is_no_file_is_like_no_other() -> None:
 
 
 def test_a_document_is_called_by_its_content(request_: Request) -> None:
-    assert (request_.images, request_.noun) == (False, "document")
-    images = replace(request_, scheme=nd.scheme("image"))
-    assert (images.images, images.noun) == (True, "image")
+    assert request_.content.noun == "document"
+    images = replace(request_, content=CONTENTS.part("image"))
+    assert images.content.noun == "image"
+    assert run_key(images) != run_key(request_)
     assert request_.sources == [request_.source]

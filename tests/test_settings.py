@@ -46,15 +46,6 @@ def test_a_radius_fits_the_scheme_that_will_be_taken() -> None:
         check_choices(Settings(radius=65), nd.scheme("news"), None)
 
 
-@pytest.mark.parametrize("keep", ["resolution", "longest,size"])
-def test_a_keep_rule_for_images_is_refused_for_texts(keep: str) -> None:
-    check_choices(Settings(keep=keep), nd.scheme("image"), None)
-    with pytest.raises(InvalidValue, match="is for images"):
-        check_choices(Settings(keep=keep), None, None)
-
-
-def test_images_are_verified_as_images() -> None:
-    with pytest.raises(InvalidValue, match="jaccard"):
-        check_choices(Settings(verify="jaccard:0.5"), nd.scheme("image"), None)
+def test_a_number_of_threads_is_a_number() -> None:
     with pytest.raises(InvalidType):
         check_choices(Settings(), None, "two")  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from neardup.calibration.model import MODES, SIMILARITIES, Choices, Flags, Measured, Row, Rows, Suggestion
 from neardup.calibration.sampling import Copy
+from neardup.contents.texts import JOIN_RECALL, set_aside
 from neardup.distances import distances
 from neardup.fingerprints import Fingerprints
 from neardup.keep import parse_keep
@@ -26,7 +27,6 @@ from neardup.schemes.fitting import fit_batches
 from neardup.settings import Settings
 from neardup.sources import open_source
 from neardup.stars import stars
-from neardup.text_flow import JOIN_RECALL
 from neardup.types import RowNumbers, TextNumbers
 from neardup.verifiers import REASONS, Verifier, measuring_scheme, parse_measure
 
@@ -119,7 +119,7 @@ class Bench:
         keep = parse_keep(self._settings.keep)
         texts = Representatives.of(documents, self._settings, keep, fixed, self._threads)
         prints = passes.fingerprint(fitted, texts)
-        found = passes.candidates(prints, texts)
+        found = passes.candidates(passes.flow(prints, texts), len(texts))
 
         planted = np.array([(copy.of, count + at) for at, copy in enumerate(copies)], np.int64).reshape(-1, 2)
         asked = np.zeros((0, 2), np.int64) if labelled is None else labelled
@@ -132,7 +132,7 @@ class Bench:
 
         everyone = TextNumbers(np.unique(np.concatenate([found.left, found.right, text[text >= 0]])))
         measure = parse_measure(self._settings.verify, self._settings.similarity)
-        with passes.set_aside(everyone, texts, measure, frequencies) as verifier:
+        with set_aside(everyone, texts, measure, frequencies, passes.work) as verifier:
             verifier.meet(found.left, found.right)
             pairs = _judged(
                 verifier,

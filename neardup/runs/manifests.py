@@ -137,6 +137,7 @@ def describe(asked: Asked, result: Result, source: Source, protected: Source | N
         "neardup": __version__,
         "format": FORMAT,
         "command": list(asked.command),
+        "content": result.request.content.name,
         "scheme": {**result.scheme.facts(), "digest": result.scheme.digest},
         "settings": settings,
         "plan": result.plan,

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neardup import results
+from neardup.contents import Content, content_of_run
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput, Said, Setting, shown
 from neardup.files import file_digest
 from neardup.images.rules import RULES as IMAGE_RULES
 from neardup.images.rules import ImageRule, rule_of
-from neardup.results import IMAGE_FIGURES, TEXT_FIGURES, evidence_schema
+from neardup.results import evidence_schema
 from neardup.runs import manifests
 from neardup.runs.folders import ANNOTATIONS, EVIDENCE, SCHEME
 from neardup.runs.manifests import MANIFEST, Input
@@ -29,9 +30,8 @@ from neardup.sources import Reading, Source, among, id_path, open_source, values
 from neardup.types import PROTECTED
 from neardup.verifiers import IDENTICAL, SPELLED, Measure, measuring_scheme, parse_measure
 
-# What the columns of the evidence were called in runs of format 1, where images had the names of texts.
-OLD_TEXT: Final = {"rule": "reason", "common": "weighted"}
-OLD_IMAGE: Final = {"rule": "reason", "common": "agreement", "rare": "fine_agreement"}
+# What the evidence called the figures of every content in runs of format 1.
+OLD_FIGURES: Final = ("similarity", "common", "rare")
 # Columns in which nothing is missing.
 WHOLE_COLUMNS: Final = ("id", "keeper", "keep", "accepted")
 INPUTS: Final = Setting("inputs", words="the inputs")
@@ -63,13 +63,17 @@ class Run:
         table = self._read(EVIDENCE)
         if self.manifest.get("format") == 1:
             table = table.rename_columns(self._old_names(table.column_names))
-        image = IMAGE_FIGURES[1] in table.column_names
-        return self._checked(EVIDENCE, table, evidence_schema(IMAGE_FIGURES if image else TEXT_FIGURES))
+        return self._checked(EVIDENCE, table, evidence_schema(self.content))
 
     def _old_names(self, names: Sequence[str]) -> list[str]:
         """The *names* of columns of format 1, as they are called now."""
-        now = OLD_IMAGE if self.settings.get("format") == "image" else OLD_TEXT
+        now = {"rule": "reason", **dict(zip(OLD_FIGURES, self.content.figures, strict=True))}
         return [now.get(name, name) for name in names]
+
+    @property
+    def content(self) -> Content:
+        """What kind of documents the run was over."""
+        return content_of_run(self.manifest)
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -19,10 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neardup.contents import Content, content_of_run
 from neardup.guards import Loss, Trip
-from neardup.images.overlays import Look, overlay
-from neardup.images.rules import IDENTICAL as IDENTICAL_FILE
-from neardup.images.thumbs import BadImage, address, look
 from neardup.report import (
     CLUSTERS,
     EXAMPLES,
@@ -35,9 +33,9 @@ from neardup.report import (
     Report,
     Side,
 )
-from neardup.results import ANNOTATIONS, FIGURES_SAID, Result
-from neardup.sources import Source, id_path, path_id
-from neardup.verifiers import IDENTICAL, SPELLED, UNVERIFIED
+from neardup.results import ANNOTATIONS, Result
+from neardup.sources import Source, path_id
+from neardup.verifiers import UNVERIFIED
 from neardup.wording import counted
 
 BINS: Final = 40  # of similarities
@@ -87,13 +85,14 @@ def build_report(
     """
     sizes = Counter(Counter(annotations.column("cluster").to_pylist()).values())
     clusters = _largest(annotations, evidence)
-    borderline = _borderline(evidence)
+    content = content_of_run(manifest)
+    borderline = _borderline(evidence, content)
     looked_at = [rows[:LOOKED_AT] for rows in (*clusters.values(), borderline)]
     wanted = {row[side] for rows in looked_at for row in rows for side in ("keeper", "id")}
-    sides, looks = _sides(sources, wanted)
+    sides, looks = _sides(content, sources, wanted)
     views = []
     for keeper, rows in clusters.items():
-        members = [_view(row, sides, looks) for row in rows[: MEMBERS if looks else LOOKED_AT]]
+        members = [_view(content, row, sides, looks) for row in rows[: MEMBERS if looks else LOOKED_AT]]
         views.append(ClusterView(sides.get(keeper, Side(keeper, "")), members, len(rows) + 1))
     # Copies, whose texts need no measuring, are among them.
     measured = evidence.filter(pc.not_equal(evidence.column("reason"), UNVERIFIED)).column("accepted")
@@ -122,7 +121,7 @@ def build_report(
         distances=_distances(evidence),
         similarities=_similarities(evidence),
         clusters=views,
-        borderline=[_view(row, sides, looks) for row in borderline],
+        borderline=[_view(content, row, sides, looks) for row in borderline],
         losses=[Loss(**row) for row in manifest["sources"]],
         guards=[_guard(row) for row in manifest["guards"]],
         without_information=without_information,
@@ -140,12 +139,12 @@ def _date(when: float) -> str:
 
 def _title(manifest: Mapping[str, Any]) -> str:
     """What was deduplicated: the input, or the folder of several."""
-    names = [row["name"] for row in manifest["inputs"]]
+    content, names = content_of_run(manifest), [row["name"] for row in manifest["inputs"]]
     if not names:  # a program handed them over
         return f"Near-duplicates in {counted(manifest['counts']['documents'], 'document')}"
     if len(names) == 1:
         return f"Near-duplicates in {os.path.basename(names[0]) or names[0]}"
-    what = counted(len(names), "image" if manifest["settings"]["format"] == "image" else "file")
+    what = counted(len(names), content.noun if content.format is not None else "file")
     folder = ""
     with suppress(ValueError):  # no names, or of several drives
         folder = os.path.basename(os.path.commonpath(list(map(os.path.abspath, names))))
@@ -200,9 +199,9 @@ def _largest(annotations: pa.Table, evidence: pa.Table) -> dict[str, list[dict[s
     return found
 
 
-def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
+def _borderline(evidence: pa.Table, content: Content) -> list[dict[str, Any]]:
     """The least similar accepted pairs, and the most similar rejected ones; a copy is not a close call."""
-    copies = pc.is_in(evidence.column("reason"), pa.array([IDENTICAL, SPELLED, IDENTICAL_FILE]))
+    copies = pc.is_in(evidence.column("reason"), pa.array([content.identical, content.spelled]))
     yes = evidence.filter(pc.and_not(evidence.column("accepted"), copies))
     no = evidence.filter(pc.invert(evidence.column("accepted")))
     ties = [("distance", "descending"), ("keeper", "ascending"), ("id", "ascending")]
@@ -213,40 +212,28 @@ def _borderline(evidence: pa.Table) -> list[dict[str, Any]]:
     return found
 
 
-def _sides(sources: Sequence[Source], wanted: set[str]) -> tuple[dict[str, Side], dict[str, Look]]:
-    """The documents with those ids; of images also what is to be seen of them."""
+def _sides(
+    content: Content, sources: Sequence[Source], wanted: set[str]
+) -> tuple[dict[str, Side], dict[str, Any]]:
+    """The documents with those ids as they are shown, and what is needed to lay one over the other."""
     found: dict[str, Side] = {}
-    looks: dict[str, Look] = {}
+    looks: dict[str, Any] = {}
     for source in sources:
         for one in source.find(wanted - found.keys()):
-            batch = one.batch
-            found[one.id] = (
-                Side(one.id, one.text, f"{batch.file}:{batch.places[one.row]}")
-                if batch.images is None
-                else _image(one.id, id_path(one.id.removeprefix(source.prefix)), batch.file, looks)
-            )
+            found[one.id], look = content.view(one, source.prefix)
+            if look is not None:
+                looks[one.id] = look
     return found, looks
 
 
-def _image(id: str, path: str, source: str, looks: dict[str, Look]) -> Side:
-    """An image made small for the page, without what its file says beside the pixels."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-        image, colours = looks[id] = look(data)
-    except (OSError, BadImage):
-        return Side(id, "", source)
-    scale = " (decoded at a reduced scale)" if image.reduced else ""
-    facts = {"pixels": f"{image.width} x {image.height}{scale}", "bytes": f"{len(data):,}"}
-    return Side(id, "", source, facts, address(colours))
-
-
-def _view(row: Mapping[str, Any], sides: Mapping[str, Side], looks: Mapping[str, Look]) -> PairView:
+def _view(
+    content: Content, row: Mapping[str, Any], sides: Mapping[str, Side], looks: Mapping[str, Any]
+) -> PairView:
     keeper, other = (sides.get(row[name], Side(row[name], "")) for name in ("keeper", "id"))
     numbers = {name: row[name] for name in ("distance", "similarity", "accepted", "reason")}
-    figures = [(said, row[name]) for name, said in FIGURES_SAID.items() if row.get(name) is not None]
+    figures = [(said, row[name]) for name, said in content.said.items() if row.get(name) is not None]
     laid = keeper.id in looks and other.id in looks
-    over = overlay(looks[keeper.id], looks[other.id]) if laid else None
+    over = content.overlay(looks[keeper.id], looks[other.id], row.get("map")) if laid else None
     return PairView(keeper, other, **numbers, figures=figures, overlay=over)
 
 

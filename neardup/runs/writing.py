@@ -71,12 +71,12 @@ def _write_tables(
 ) -> list[dict[str, Any]]:
     """Annotations, evidence and what stays; their rows of the manifest."""
     counts = result.summary
-    noun = "image" if asked.reading.format == "image" else "document"
+    content = result.request.content
     tables = (
         (ANNOTATIONS, results.ANNOTATIONS, result.annotation_batches, counts["documents"]),
         (
             EVIDENCE,
-            results.evidence_schema(result.figures),
+            results.evidence_schema(content),
             result.evidence_batches,
             counts["measured_pairs"] + counts["removed"],
         ),
@@ -88,7 +88,9 @@ def _write_tables(
         ),
     )
     with (
-        observer.stage("write", total=counts["documents"], unit=f"{noun}s", what=noun) as advance,
+        observer.stage(
+            "write", total=counts["documents"], unit=f"{content.noun}s", what=content.noun
+        ) as advance,
         Pool(1) as pool,  # the largest file is written and digested while the others are
     ):
         kept = pool.submit(_write_kept, out, asked, result, source)

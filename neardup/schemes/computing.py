@@ -4,8 +4,8 @@ originals, by `features.ballots`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -35,7 +35,7 @@ def fingerprint(scheme: Scheme, document: str | Features) -> int | None:
 
     None if there is no information in it.
     """
-    if scheme.features == "picture":
+    if scheme.features in OTHERS and OTHERS[scheme.features].each:
         return fingerprints(scheme, [document])[0]
     needs_text(scheme)
     if not isinstance(document, str):
@@ -80,11 +80,8 @@ def fingerprints(scheme: Scheme, documents: Any, threads: int | None = None) -> 
     Uses all cores unless *threads* says how many.
     """
     threads = check_threads(threads)
-    if scheme.features == "vector":
-        words, valid = fingerprint_vectors(documents, scheme.bits, seed_of(scheme.hash))
-        return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
-    if scheme.features == "picture":
-        words, valid = fingerprint_images(documents, scheme.hash, scheme.bits, threads)
+    if scheme.features in OTHERS:
+        words, valid = OTHERS[scheme.features].make(scheme, documents, threads)
         return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
     parts = [_batch(scheme, batch, threads) for batch in batches(documents)]
     if len(parts) == 1:
@@ -186,12 +183,8 @@ def selected(scheme: Scheme, votes: npt.NDArray[Any]) -> list[int]:
 
 def needs_text(scheme: Scheme) -> None:
     """Raise if the scheme takes anything but texts."""
-    if scheme.features == "picture":
-        raise InvalidType(f"scheme {scheme.name!r} takes images; call fingerprint or fingerprints with them")
-    if scheme.features == "vector":
-        raise InvalidType(
-            f"scheme {scheme.name!r} takes arrays of numbers; call fingerprints with a 2-D array"
-        )
+    if scheme.features in OTHERS:
+        raise InvalidType(f"scheme {scheme.name!r} takes {OTHERS[scheme.features].taken}")
 
 
 def seed_of(hash: str) -> int:
@@ -201,6 +194,32 @@ def seed_of(hash: str) -> int:
     if name != "projection" or seed is None:
         raise InvalidValue(f"hash {shown(hash)} is not for vectors; write projection:SEED")
     return seed
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """How fingerprints are made of what is not text."""
+
+    make: Callable[[Scheme, Any, int | None], tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]]
+    """Words and validity of many documents."""
+    each: bool
+    """Whether one document may be given alone."""
+    taken: str
+    """What it takes, and how to give it."""
+
+
+OTHERS: Final = {
+    "vector": Other(
+        lambda scheme, documents, threads: fingerprint_vectors(documents, scheme.bits, seed_of(scheme.hash)),
+        each=False,
+        taken="arrays of numbers; call fingerprints with a 2-D array",
+    ),
+    "picture": Other(
+        lambda scheme, documents, threads: fingerprint_images(documents, scheme.hash, scheme.bits, threads),
+        each=True,
+        taken="images; call fingerprint or fingerprints with them",
+    ),
+}
 
 
 def selection(select: str, bits: int) -> tuple[Select, int]:

@@ -22,6 +22,8 @@ class Format:
     suffixes: tuple[str, ...]
     module: str
     magic: bytes = b""
+    whole: bool = False
+    """Whether each file is one document."""
 
 
 FORMATS: Final = {
@@ -32,8 +34,8 @@ FORMATS: Final = {
         Format("parquet", (".parquet", ".pq"), "parquet", b"PAR1"),
         Format("arrow", (".arrow", ".arrows", ".feather", ".ipc"), "arrow", b"ARROW1"),
         Format("warc", (".warc",), "warc", b"WARC/"),
-        Format("text", (), "text"),
-        Format("image", (), "images"),  # on request only: among texts, images are skipped
+        Format("text", (), "text", whole=True),
+        Format("image", (), "images", whole=True),  # on request only: among texts, images are skipped
     )
 }
 

@@ -210,7 +210,7 @@ class _Pass:
 
     def batches(self) -> Iterator[Batch]:
         for name, files in groupby(self._files(), key=lambda pair: pair[0]):
-            if name in ("text", "image"):
+            if name in FORMATS and FORMATS[name].whole:
                 reader = import_module(f"neardup.sources.{FORMATS[name].module}")
                 yield from reader.read_all((file for _, file in files), self._request, self.take)
                 continue

@@ -161,12 +161,13 @@ def command(
     """
     check_room()
     from neardup.adapters.cli.terminal import Terminal
+    from neardup.contents import content_for
     from neardup.guards import GuardLimits
     from neardup.jobs import Job, run_job
     from neardup.keep import parse_keep
     from neardup.schemes import scheme as scheme_of
-    from neardup.settings import IMAGE_DEFAULTS, Settings
-    from neardup.sources import ANY, Reading, Tolerance, mostly_images
+    from neardup.settings import Settings
+    from neardup.sources import ANY, Reading, Tolerance
 
     if out == "-":
         raise click.UsageError(
@@ -175,11 +176,10 @@ def command(
     rules = ["strict"] * strict + ["loose"] * loose + ([] if verify is None else [verify])
     if len(rules) > 1:
         raise click.UsageError("choose one of --strict, --loose and --verify")
-    images = images or scheme_name == "image" or kind == "image"
-    if images or (kind is None and scheme_name is None and mostly_images(list(inputs))):
-        kind, scheme_name = "image", scheme_name or "image"
+    content = content_for(list(inputs), format="image" if images else kind, scheme=scheme_name)
+    kind, scheme_name = content.format or kind, scheme_name or content.scheme
     said = {name: value for name, value in (("similarity", similarity), ("keep", keep)) if value is not None}
-    chosen: dict[str, Any] = {**(IMAGE_DEFAULTS if kind == "image" else {}), **said}
+    chosen: dict[str, Any] = {**content.defaults, **said}
     settings = Settings(
         recall=recall,
         radius=radius,
@@ -224,7 +224,7 @@ def command(
     if as_json:
         click.echo(json.dumps(counts))
     else:
-        click.echo(_counts(counts, kind == "image", parse_keep(settings.keep).none))
+        click.echo(_counts(counts, content.noun, parse_keep(settings.keep).none))
         if counts["perhaps_forms"]:
             one = counts["perhaps_forms"] == 1
             click.echo(
@@ -233,9 +233,8 @@ def command(
             )
         if counts["without_information"]:
             one = counts["without_information"] == 1
-            noun = "image" if kind == "image" else "document"
             click.echo(
-                f"{counted(counts['without_information'], noun)} without information "
+                f"{counted(counts['without_information'], content.noun)} without information "
                 f"{'was' if one else 'were'} kept; without_information.jsonl lists {'it' if one else 'them'}"
             )
     if verbose:
@@ -264,9 +263,8 @@ def _command(context: click.Context) -> list[str]:
     return words
 
 
-def _counts(counts: dict[str, Any], images: bool, none: bool) -> str:
+def _counts(counts: dict[str, Any], noun: str, none: bool) -> str:
     """The result in one line."""
-    noun = "image" if images else "document"
     stay, gone = counts["kept"], counts["removed"]
     other = "another, and go with it" if none else "one that stays"
     if none and gone == 1:

@@ -334,7 +334,7 @@ def _show(
     pieces: list[Any],
     goes: str | None,
 ) -> None:
-    from neardup.results import FIGURES_SAID
+    from neardup.contents import TEXT
 
     rows = [
         ("left", f"{found.left or 'no information'}  {left}"),
@@ -352,7 +352,7 @@ def _show(
         rows.append(("similarity", f"{found.similarity:.3f}{now}"))
     else:
         rows.append((measure, f"{figures['similarity']:.3f}"))
-        rows += [(said, f"{figures[key]:.3f}") for key, said in FIGURES_SAID.items() if key in figures]
+        rows += [(said, f"{figures[key]:.3f}") for key, said in TEXT.said.items() if key in figures]
     rows.append(("scheme", f"{found.scheme} {found.digest}"))
     _table(rows, notes)
     if found.differences:

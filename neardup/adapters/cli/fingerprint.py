@@ -60,13 +60,15 @@ def command(
     import pyarrow as pa
 
     from neardup.adapters.cli.terminal import Terminal
+    from neardup.contents import content_of
     from neardup.files import check_free
     from neardup.schemes import scheme as scheme_of
     from neardup.sinks.quarantine import Quarantine
     from neardup.sinks.tables import check_sink, open_sink
-    from neardup.sources import ANY, Tolerance, id_path, open_source
+    from neardup.sources import ANY, Tolerance, open_source
 
     scheme = scheme_of(name) if bits is None else scheme_of(name, bits=bits)
+    content = content_of(scheme)
     tolerance = Tolerance(count=0) if strict else ANY if max_bad is None else Tolerance.of(max_bad)
     binary = output != "-" and check_sink(output) in (".parquet", ".arrow")
     if output != "-":
@@ -76,7 +78,7 @@ def command(
             list(files) or ["-"],
             text_field=text_field,
             id_field=id_field,
-            format="image" if scheme.features == "picture" else kind,
+            format=content.format or kind,
             html=html,
             again=False,
             on_bad=quarantine.add,
@@ -89,8 +91,7 @@ def command(
             Terminal().stage("fingerprint", total=source.size) as advance,
         ):
             for batch in source:
-                documents = batch.texts if batch.images is None else map(id_path, batch.ids.to_pylist())
-                prints = scheme.fingerprints(documents, threads=threads)
+                prints = content.fingerprints(scheme, batch, threads=threads)
                 cells = prints.to_arrow() if binary else pa.array(prints.texts(form), pa.string())
                 sink.write(pa.RecordBatch.from_arrays([batch.ids, cells], schema=schema))
                 done += len(batch)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import neardup as nd
+from neardup.contents import Work
+from neardup.contents.texts import TextFlow, reach_of
 from neardup.pairs import join_nearest
 from neardup.radius import radius_for
 from neardup.settings import Settings
-from neardup.text_flow import candidates, propose, reach_of
 from neardup.types import TextNumbers
 
 from .corpus import collection
@@ -41,8 +42,8 @@ def test_what_is_proposed_comes_back_as_candidates(choices: dict[str, Any]) -> N
     texts = representatives(ROWS, **choices)
     prints = nd.scheme("text").fingerprints([ROWS[row]["text"] for row in texts.document])
     settings = Settings(radius=44, **choices)
-    made = propose(prints, texts, settings, threads=1, memory=1 << 20, tell=lambda share: None)
-    found = candidates(made, prints, settings)
+    flow = TextFlow(prints, texts, Work((), settings, threads=1, memory=1 << 20))
+    found = flow.candidates(flow.propose(lambda *counts: None))
     assert (found.radius, len(found) > 0) == (44, True)
     assert (found.left < found.right).all()
     assert texts.comparable(found.left, found.right).all()

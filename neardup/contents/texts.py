@@ -1,0 +1,257 @@
+"""Texts: how they are looked at, how candidates are proposed, and how they are judged."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Final
+
+import numpy as np
+import pyarrow as pa
+
+from neardup import _native
+from neardup.arrays import core_texts
+from neardup.candidates import Candidates
+from neardup.contents import text_search
+from neardup.contents.model import Content, Flow, Match, Wanted, Words, Work
+from neardup.errors import InvalidValue
+from neardup.fingerprints import Fingerprints
+from neardup.index import Index
+from neardup.keep import parse_keep
+from neardup.numbering import either, steps
+from neardup.observers import by_share
+from neardup.pairs import join_nearest
+from neardup.planner import plan
+from neardup.radius import radius_for, recall_at
+from neardup.representatives import Representatives
+from neardup.schemes import Scheme
+from neardup.settings import Settings
+from neardup.survey import Looked
+from neardup.types import Batch, PairNumbers, TextNumbers
+from neardup.verdicts import Judge, Judgements
+from neardup.verifiers import (
+    IDENTICAL,
+    PERHAPS_FORM,
+    REASONS,
+    SPELLED,
+    Measure,
+    Verdicts,
+    Verifier,
+    measuring_scheme,
+)
+
+# The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
+JOIN_RECALL: Final = 0.99
+# With exact=True the radius covers this share of the pairs at the wanted similarity: to cover all of them
+# it would be as wide as the fingerprint.
+NEARLY_ALL: Final = 0.99999
+
+
+class Texts(Content):
+    """Documents that are texts."""
+
+    name = "text"
+    figures = ("similarity", "weighted", "rare")
+    said: ClassVar = MappingProxyType({"weighted": "without common text", "rare": "rare text only"})
+    reasons = REASONS
+    identical = IDENTICAL
+    spelled = SPELLED
+    doubtful = PERHAPS_FORM
+    words = Words(
+        measured="text",
+        part="text",
+        silent="empty, punctuation only",
+        nothing="empty, white space or punctuation",
+        near=(
+            "Two documents count as near-duplicates when their texts are at least",
+            "similar (1 is the same text) <em>and</em> agree in more than what many documents share, such as "
+            "a template or a footer. ",
+        ),
+        terms=(
+            (
+                "similarity",
+                "Cosine of the words and character runs of two documents, each counted: 1 is the same text, "
+                "0 has nothing in common. Measured on the real text, not estimated.",
+            ),
+            ("without common text", "The same, where what many documents share counts little."),
+            ("rare text only", "The same, on what few documents have."),
+        ),
+        marked=True,
+    )
+
+    def check(self, settings: Settings, scheme: Scheme | None) -> None:
+        for rule in parse_keep(settings.keep).rules:
+            if rule.name in ("resolution", "size"):
+                raise InvalidValue(
+                    f"keep rule {rule.name!r} is for images, and these are texts; "
+                    "take longest, or max:FIELD with a field that they have"
+                )
+
+    def look(
+        self, batch: Batch, frequencies: _native.Frequencies | None, key: bytes, threads: int | None
+    ) -> Looked:
+        texts = core_texts(batch.texts)
+        return Looked(*_native.survey(measuring_scheme().recipe, texts, frequencies, key, threads))
+
+    def flow(self, prints: Fingerprints, texts: Representatives, work: Work) -> Flow:
+        return TextFlow(prints, texts, work)
+
+    def question(self, question: str) -> str:
+        return text_search.question_of(question)
+
+    def search(self, asked: str, data: Sequence[str], wanted: Wanted) -> list[Match]:
+        return text_search.search_texts(asked, data, threads=wanted.threads)
+
+    def search_index(self, asked: str, index: Index, wanted: Wanted) -> list[Match]:
+        return text_search.search_text_index(asked, index, wanted.scheme, threads=wanted.threads)
+
+    def reach(self, question: str) -> str:
+        return f"a similarity of {text_search.SIMILARITY} to the text"
+
+    def index_radius(self, scheme: Scheme) -> int:
+        return radius_for(text_search.SIMILARITY, 0.95, scheme.bits)
+
+
+def reach_of(settings: Settings, bits: int) -> tuple[int, float]:
+    """The radius of the search for candidates, and the recall that it needs there."""
+    if settings.radius is not None:
+        return settings.radius, 1.0
+    if settings.exact:
+        return radius_for(settings.similarity, min(1.0, NEARLY_ALL), bits), 1.0
+    radius = radius_for(settings.similarity, min(settings.recall / JOIN_RECALL, NEARLY_ALL), bits)
+    return radius, recall_at(radius, settings.similarity, JOIN_RECALL, bits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextFlow:
+    """The candidates among the texts of one run, and the verdicts on them."""
+
+    prints: Fingerprints
+    texts: Representatives
+    work: Work
+
+    def propose(self, advance: Callable[..., None]) -> pa.Table:
+        """Pairs of texts that are near enough to be looked at: of each text the nearest ones."""
+        prints, texts, work = self.prints, self.texts, self.work
+        tell = by_share(advance, len(texts))
+        radius, recall = reach_of(work.settings, prints.bits)
+        way = plan(prints, radius, recall=recall, threads=work.threads).choice
+        pairs, crowded = join_nearest(
+            prints,
+            radius,
+            work.sizes.neighbours,
+            within=texts.field if texts.within else None,
+            across=texts.field if texts.across else None,
+            fixed=texts.fixed if texts.fixed.any() else None,
+            recall=recall,
+            threads=work.threads,
+            memory=work.memory,
+            tell=tell,
+        )
+        tell(1.0)
+        columns = {
+            "left": pa.array(pairs.left.astype(np.int64)),
+            "right": pa.array(pairs.right.astype(np.int64)),
+            "distance": pa.array(pairs.distance.astype(np.int32)),
+        }
+        notes = {"plan": way, "crowded": json.dumps(crowded.tolist())}
+        return pa.table(columns).replace_schema_metadata(notes)
+
+    def candidates(self, proposed: pa.Table) -> Candidates:
+        notes = proposed.schema.metadata or {}
+        left, right, distance = (proposed.column(name).to_numpy() for name in ("left", "right", "distance"))
+        return Candidates(
+            left=TextNumbers(left),
+            right=TextNumbers(right),
+            distance=distance,
+            radius=reach_of(self.work.settings, self.prints.bits)[0],
+            plan=notes[b"plan"].decode(),
+            prints=self.prints,
+            crowded=TextNumbers(np.array(json.loads(notes[b"crowded"]), dtype=np.int64)),
+        )
+
+    @contextmanager
+    def judging(
+        self, found: Candidates, measure: Measure, frequencies: _native.Frequencies
+    ) -> Iterator[Judge]:
+        # A text that is in no pair is near nothing, and is never needed.
+        needed = TextNumbers(either(len(self.texts), found.left, found.right))
+        with set_aside(needed, self.texts, measure, frequencies, self.work) as verifier:
+            yield Sharing(verifier, self.work.sizes.round) if measure.rule is None else Ruling(verifier)
+
+
+@contextmanager
+def set_aside(
+    needed: TextNumbers,
+    texts: Representatives,
+    measure: Measure,
+    frequencies: _native.Frequencies | None,
+    work: Work,
+) -> Iterator[Verifier]:
+    """A verifier that has the texts with the *needed* numbers."""
+    wanted = np.full(len(texts.of_document), -1, dtype=np.int32)
+    wanted[texts.document[needed]] = needed
+    with tempfile.TemporaryDirectory(prefix="neardup-", dir=work.folder) as folder:
+        verifier = Verifier(
+            measure,
+            frequencies,
+            memory=work.memory,
+            spill=os.path.join(folder, "texts"),
+            threads=work.threads,
+        )
+        verifier.expect(len(texts), needed)
+        at = 0
+        for source in work.sources if len(needed) else ():
+            with work.observer.stage("read again", total=source.size, what="document") as advance:
+                for batch in source:
+                    numbers = wanted[at : at + len(batch)]
+                    if (numbers >= 0).any():
+                        verifier.add(numbers, batch.texts)
+                    at += len(batch)
+                    advance(at, source.consumed)
+        yield verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Judges texts that were set aside by the share of features that they have in common."""
+
+    verifier: Verifier
+    round: int
+
+    def parts(self, found: Candidates) -> Iterable[PairNumbers]:
+        return (PairNumbers(part) for part in steps(len(found), self.round))
+
+    def judge_part(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        return self.verifier.judge(left, right)
+
+    def judge(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        return self.verifier.judge(left, right)
+
+    def meet(self, found: Candidates, judgements: Judgements) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """Judges texts that were set aside by a rule, which looks at the neighbours of both."""
+
+    verifier: Verifier
+
+    def parts(self, found: Candidates) -> Iterable[PairNumbers]:
+        """All pairs of a text stand in one part."""
+        return (PairNumbers(part) for part in self.verifier.parts(found.left, found.right))
+
+    def judge_part(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        return self.verifier.judge_together(left, right)
+
+    def judge(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
+        return self.verifier.judge(left, right)
+
+    def meet(self, found: Candidates, judgements: Judgements) -> None:
+        self.verifier.meet(found.left, found.right, judgements.measured[:, 0])
