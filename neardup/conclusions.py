@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from neardup.contents import Content
 from neardup.distances import distances
 from neardup.fingerprints import Fingerprints
 from neardup.guards import WORST
+from neardup.images.views import inverted
 from neardup.keep import Keep
 from neardup.memory import give_back
 from neardup.numbering import STEP, Flags, either, steps
@@ -27,6 +28,9 @@ from neardup.stars import Keepers
 from neardup.types import PairNumbers, RowNumbers
 from neardup.verdicts import Judgements
 from neardup.verifiers import UNVERIFIED, WHOLE
+
+# The map of a copy.
+AS_IT_IS: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -258,7 +262,24 @@ class Conclusion:
             "scheme": pa.repeat(pa.scalar(self.scheme, pa.string()), len(chosen)),
             "radius": pa.array(np.full(len(chosen), found.radius, np.int32)),
         }
+        if self.content.mapped:
+            decided = np.empty(len(chosen), np.int64)
+            decided[gone], decided[~gone] = self._pair(RowNumbers(goes[chosen[gone]])), pair
+            columns["map"] = self._maps(PairNumbers(decided), one, other)
         return pa.record_batch(columns, schema=evidence_schema(self.content))
+
+    def _maps(self, pairs: PairNumbers, keeper: RowNumbers, member: RowNumbers) -> pa.Array:
+        """The map from each keeper to its member, by the verdict on their pair; copies lie as they are."""
+        texts, copies = self.texts, self.texts.equal(keeper, member)
+        maps = np.tile(AS_IT_IS, (len(pairs), 1))
+        if self.verified:
+            found = self.judgements.map[pairs[~copies]]
+            turned = texts.of_document[keeper[~copies]] != self.found.left[pairs[~copies]]
+            maps[~copies] = np.where(turned[:, None], inverted(found), found)
+        else:
+            maps[~copies] = np.nan
+        unknown = pa.array(np.isnan(maps).any(axis=1))
+        return pa.FixedSizeListArray.from_arrays(pa.array(maps.ravel()), 6, mask=unknown)
 
 
 def _by_ids(

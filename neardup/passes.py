@@ -23,7 +23,7 @@ from neardup.candidates import Candidates, reaches
 from neardup.checkpoints import Checkpoints
 from neardup.contents import Flow, Work
 from neardup.fingerprints import Fingerprints
-from neardup.numbering import Flags
+from neardup.numbering import Flags, steps
 from neardup.observers import Observer, checked
 from neardup.parts import Surveyed, load_survey, save_fingerprints, save_survey
 from neardup.representatives import Representatives
@@ -112,16 +112,28 @@ class Passes:
         """All batches, each with what *work* makes of it: of the next ones, while the last ones are used."""
         return closing(worked_ahead(batches, work, min(WORKERS, self.request.threads or WORKERS)))
 
-    def fingerprint(self, scheme: Scheme, texts: Representatives) -> Fingerprints:
-        """The fingerprints of all documents, each where *texts* places it."""
+    def fingerprint(
+        self,
+        scheme: Scheme,
+        texts: Representatives,
+        looked: npt.NDArray[np.uint64] | None = None,
+    ) -> Fingerprints:
+        """The fingerprints of all documents, each where *texts* places it.
+
+        With *looked*, their words as the survey gave them, nothing is read.
+        """
         request, count = self.request, len(texts.of_document)
         words = np.zeros((count, (scheme.bits + 63) // 64), dtype=np.uint64)
         valid = np.zeros(count, dtype=bool)
         prints = Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
         if count < 2 and request.settings.verify != "none":  # nothing is near to it
             return prints
-        done = self.checkpoints.load("fingerprints")
-        known = 0
+        if looked is not None:
+            for part in steps(count):
+                places = texts.place(RowNumbers(part))
+                words[places], valid[places] = looked[part], texts.of_document[part] >= 0
+        done = self.checkpoints.load("fingerprints") if looked is None else None
+        known = 0 if looked is None else count
         for part in () if done is None else done.to_batches():
             before = Fingerprints.from_arrow(part.column("fingerprint"), scheme.bits, scheme.digest)
             places = texts.place(_rows(known, len(before)))
@@ -182,7 +194,7 @@ class Passes:
 
     def verify(self, found: Candidates, judge: Judge, *, verified: bool) -> Judgements:
         """Every candidate pair, measured and judged."""
-        judgements = Judgements(found, verified=verified)
+        judgements = Judgements(found, verified=verified, mapped=self.request.content.mapped)
         if not verified:
             return judgements
         done, more = self.checkpoints.load("verdicts"), False

@@ -189,10 +189,10 @@ def _stages(passes: Passes) -> Result:
         scheme = replace(scheme, frequencies=frequencies)
 
     texts = Representatives.of(documents, settings, keep, fixed, request.threads)
-    documents = documents.without("content", "spelling")
+    looked, documents = documents.prints, documents.without("content", "spelling", "prints")
     give_back()
-    prints = passes.fingerprint(scheme, texts)
-    if content.format is None:  # the cache may hold thumbnails of an older decoder
+    prints = passes.fingerprint(scheme, texts, looked)
+    if looked is None:  # they come from another reading
         check_copies(prints, texts)
     give_back()
     flow = passes.flow(prints, texts)

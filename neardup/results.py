@@ -39,6 +39,7 @@ ANNOTATIONS: Final = pa.schema(
 
 def evidence_schema(content: Content) -> pa.Schema:
     """The columns of the evidence on documents of a content."""
+    mapped = [("map", pa.list_(pa.float64(), 6))] if content.mapped else []
     return pa.schema(
         [
             ("keeper", pa.string()),
@@ -49,6 +50,7 @@ def evidence_schema(content: Content) -> pa.Schema:
             ("reason", pa.string()),
             ("scheme", pa.string()),
             ("radius", pa.int32()),
+            *mapped,
         ]
     )
 

@@ -39,6 +39,8 @@ class Documents:
     runs: list[tuple[int, int]]
     """Which of the files (or folders of files that are a document each) they are in, up to which row."""
     fields: pa.Table
+    prints: npt.NDArray[np.uint64] | None = None
+    """The words of the fingerprints, where a look gives them: no later reading is needed for these."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -60,7 +62,10 @@ class Documents:
 
     def without(self, *columns: str) -> Documents:
         """The same, without *columns*, which are no longer needed."""
-        changes: dict[str, Any] = {column: getattr(self, column)[:0].copy() for column in columns}
+        held = {column: getattr(self, column) for column in columns}
+        changes: dict[str, Any] = {
+            name: None if value is None else value[:0].copy() for name, value in held.items()
+        }
         return replace(self, **changes)
 
     def table(self) -> pa.Table:
@@ -71,6 +76,10 @@ class Documents:
             "content": pa.Array.from_buffers(pa.binary(16), len(self), [None, pa.py_buffer(self.content)]),
             "spelling": pa.array(self.spelling),
         }
+        if self.prints is not None:
+            words = np.ascontiguousarray(self.prints)
+            kind = pa.binary(words.shape[1] * 8)
+            columns["print"] = pa.Array.from_buffers(kind, len(self), [None, pa.py_buffer(words)])
         table = pa.table(columns)
         for name in self.fields.column_names:
             table = table.append_column("field:" + name, self.fields.column(name))
@@ -82,18 +91,24 @@ class Documents:
         files, runs = json.loads((table.schema.metadata or {})[b"files"])
         names = [name for name in table.column_names if name.startswith("field:")]
         fields = table.select(names).rename_columns([name.removeprefix("field:") for name in names])
-        ids, lengths, content = (_whole(table.column(name)) for name in ("id", "length", "content"))
-        words = np.frombuffer(content.buffers()[1] if len(content) else b"", np.uint64)
-        words = words.reshape(-1, 2)[content.offset : content.offset + len(content)]
+        ids, lengths = (_whole(table.column(name)) for name in ("id", "length"))
         return cls(
             ids=ids.cast(pa.large_string()),
             lengths=lengths.to_numpy(),
-            content=words,
+            content=_words(table.column("content")),
             spelling=_whole(table.column("spelling")).to_numpy(),
             files=files,
             runs=[(file, end) for file, end in runs],
             fields=fields.replace_schema_metadata(None),
+            prints=_words(table.column("print")) if "print" in table.column_names else None,
         )
+
+
+def _words(column: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
+    """A column of fixed width as rows of 64-bit words."""
+    whole = _whole(column)
+    words = np.frombuffer(whole.buffers()[1] if len(whole) else b"", np.uint64)
+    return words.reshape(-1, column.type.byte_width // 8)[whole.offset : whole.offset + len(whole)]
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -165,6 +180,7 @@ class Looked:
     informative: npt.NDArray[np.bool_]
     lengths: npt.NDArray[Any]
     spelling: npt.NDArray[np.uint32]
+    prints: npt.NDArray[np.uint64] | None = None
 
 
 class Surveyor:
@@ -179,13 +195,14 @@ class Surveyor:
         self._runs: list[tuple[int, int]] = []
         self._ids, self._lengths, self._content = _Names(), _Column(np.uint32), _Column(np.uint64, 2)
         self._spelling = _Column(np.uint32)
+        self._prints: _Column | None = None
         self._fields: dict[str, list[Any]] = {name: [] for name in fields}
         self.count = 0
         if begun is not None:
             self._files = {name: number for number, name in enumerate(begun.files)}
             for name, parts in self._fields.items():
                 parts.append(begun.fields.column(name).combine_chunks())
-            self._add(begun.ids, begun.lengths, begun.content, begun.spelling)
+            self._add(begun.ids, begun.lengths, begun.content, begun.spelling, begun.prints)
             self._runs = list(begun.runs)
 
     def add(self, batch: Batch, found: Looked) -> None:
@@ -193,13 +210,13 @@ class Surveyor:
         found.content[~found.informative] = 0
         for name, parts in self._fields.items():  # text files have none
             parts.append(pa.nulls(len(batch)) if batch.fields is None else batch.fields.column(name))
-        self._add(batch.ids, found.lengths, found.content, found.spelling)
+        self._add(batch.ids, found.lengths, found.content, found.spelling, found.prints)
         file = self._files.setdefault(_origin(batch), len(self._files))
         if self._runs and self._runs[-1][0] == file:
             self._runs.pop()
         self._runs.append((file, self.count))
 
-    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any, spelling: Any) -> None:
+    def _add(self, ids: pa.LargeStringArray, lengths: Any, content: Any, spelling: Any, prints: Any) -> None:
         self.count += len(ids)
         if self.count > MOST:
             raise LimitReached(f"more than {MOST:,} documents; deduplicate parts of them, then what stays")
@@ -207,6 +224,9 @@ class Surveyor:
         self._lengths.add(lengths)
         self._content.add(content)
         self._spelling.add(spelling)
+        if prints is not None:
+            self._prints = self._prints or _Column(np.uint64, prints.shape[1])
+            self._prints.add(prints)
 
     def documents(self) -> Documents:
         """All documents so far."""
@@ -218,6 +238,7 @@ class Surveyor:
             files=list(self._files),
             runs=list(self._runs),
             fields=pa.table({name: _field(parts) for name, parts in self._fields.items()}),
+            prints=None if self._prints is None else self._prints.whole(),
         )
 
 

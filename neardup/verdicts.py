@@ -36,7 +36,7 @@ Judging = AbstractContextManager[Judge]
 class Judgements:
     """The verdicts on all candidate pairs. What is not *verified* is accepted, and was not measured."""
 
-    def __init__(self, found: Candidates, *, verified: bool) -> None:
+    def __init__(self, found: Candidates, *, verified: bool, mapped: bool = False) -> None:
         self.left, self.right = found.left, found.right
         self._verified = verified
         count = len(found)
@@ -44,6 +44,7 @@ class Judgements:
         self.accepted = np.full(count, not verified)
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
+        self.map = np.full((count if mapped else 0, 6), np.nan)
 
     def note(self, pairs: PairNumbers, verdicts: Verdicts) -> None:
         """Verdicts on some pairs."""
@@ -51,6 +52,8 @@ class Judgements:
         self.accepted[pairs], self.reason[pairs] = verdicts.accepted, verdicts.code
         for column, values in enumerate((verdicts.similarity, verdicts.weighted, verdicts.rare)):
             self.measured[pairs, column] = np.rint(values * WHOLE)
+        if verdicts.map is not None:
+            self.map[pairs] = verdicts.map
 
     def learn(self, found: Candidates, verdicts: Sequence[Verdicts]) -> None:
         """Add pairs at the end, with their verdicts."""
@@ -68,7 +71,8 @@ class Judgements:
         """What was judged, for a checkpoint."""
         columns: dict[str, Any] = {"left": self.left, "right": self.right}
         columns |= {"judged": self.judged, "yes": self.accepted, "reason": self.reason}
-        return pa.table({**columns, **{f"measured{at}": self.measured[:, at] for at in range(3)}})
+        columns |= {f"measured{at}": self.measured[:, at] for at in range(3)}
+        return pa.table(columns | {f"map{at}": self.map[:, at] for at in range(6) if len(self.map)})
 
     def restore(self, table: pa.Table) -> int:
         """Take over earlier verdicts, if they are on these pairs; returns how many."""
@@ -79,6 +83,8 @@ class Judgements:
             own[:] = table.column(name)
         for at in range(3):
             self.measured[:, at] = table.column(f"measured{at}")
+        for at in range(6 if len(self.map) else 0):
+            self.map[:, at] = table.column(f"map{at}")
         return int(np.count_nonzero(self.judged))
 
 

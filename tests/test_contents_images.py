@@ -6,13 +6,16 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 import neardup as nd
 from neardup.adapters.cli import run
-from neardup.images import comparisons, proposals
+from neardup.images import comparisons, overlays, proposals, views
+from neardup.runs import Run
 from neardup.sources import images, mostly_images
 
 from .killed import Killer
@@ -203,3 +206,72 @@ def test_other_settings_and_other_files_are_compared_again(library: Path, tmp_pa
     saved(scene(77), library / "1.png")
     dedupe(library, tmp_path / "two")
     assert sum(not row["keep"] for row in rows_of(tmp_path / "two")) == 2
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> nd.Result:
+    """A crop, in a name that sorts before the whole, and one in a frame."""
+    saved(scene(1), tmp_path / "whole.png")
+    saved(scene(1).crop((32, 24, 288, 216)), tmp_path / "a-crop.png")
+    saved(in_frame(scene(2), ("white", 0.1)), tmp_path / "framed.png")
+    saved(scene(2), tmp_path / "plain.png")
+    (tmp_path / "copy.png").write_bytes((tmp_path / "plain.png").read_bytes())
+    return nd.dedupe(str(tmp_path), guards=False)
+
+
+def test_the_evidence_has_the_map_from_the_keeper_to_the_other(found: nd.Result) -> None:
+    rows = {
+        tuple(os.path.basename(row[side]) for side in ("keeper", "id")): row
+        for row in found.evidence.to_pylist()
+    }
+    crop = rows["whole.png", "a-crop.png"]["map"]
+    assert crop == pytest.approx([1.25, 0, -0.125, 0, 1.25, -0.125], abs=0.02)
+    copy = next(row for row in rows.values() if row["reason"] == "identical file")
+    assert copy["map"] == [1, 0, 0, 0, 1, 0]
+
+
+def test_the_map_of_what_was_not_verified_is_not_known(library: Path) -> None:
+    result = nd.dedupe(str(library), verify="none", guards=False)
+    known = {row["reason"]: row["map"] for row in result.evidence.to_pylist()}
+    assert known["fingerprint only, not verified"] is None
+
+
+def test_the_page_draws_the_map_that_the_verification_found(
+    found: nd.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[list[float]] = []
+    real = overlays.overlay
+
+    def noted(left: Any, right: Any, map: Any) -> overlays.Overlay:
+        drawn.append(map.tolist())
+        return real(left, right, map)
+
+    monkeypatch.setattr(overlays, "overlay", noted)
+    monkeypatch.setattr(comparisons, "compare", lambda *_, **__: pytest.fail("looked for again"))
+    found.report(tmp_path / "page.html")
+    assert drawn
+    assert all(map in found.evidence.column("map").to_pylist() for map in drawn)
+    assert (tmp_path / "page.html").read_text().count('class="overlay"') == len(drawn)
+
+
+def test_a_fingerprint_of_an_image_is_made_once(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = 0
+    real = views.fingerprints_of
+
+    def counted(thumbs: Any, asked: Any, **options: Any) -> Any:
+        nonlocal seen
+        seen += len(thumbs) if list(asked) == [views.WHOLE] else 0
+        return real(thumbs, asked, **options)
+
+    for module in ("contents.images", "images.prints", "images.proposals"):
+        monkeypatch.setattr(f"neardup.{module}.fingerprints_of", counted)
+    result = nd.dedupe(str(library), guards=False)
+    assert seen == result.summary["documents"]
+
+
+def test_a_run_without_maps_can_still_be_read(library: Path, tmp_path: Path) -> None:
+    dedupe(library, tmp_path / "out", "--no-guards")
+    path = tmp_path / "out/evidence.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["map"]), path)
+    table = Run(tmp_path / "out").evidence
+    assert table.column("map").null_count == len(table)

@@ -19,7 +19,7 @@ from neardup.distances import similarity as estimate
 from neardup.errors import SchemeMismatch
 from neardup.fingerprints import Fingerprints
 from neardup.images import agreements, proposals, rules
-from neardup.images.prints import asked, stored
+from neardup.images.prints import asked
 from neardup.images.thumbs import THUMB, Thumbs, decode
 from neardup.images.views import PARTS
 from neardup.index import Index
@@ -73,11 +73,10 @@ def _compared(
     ids, there, here = shelf.ids, shelf.thumbs, _thumb(image)
     thumbs = np.concatenate([there, here])
     me = len(there)
-    kept, own = (stored(some, threads=threads) for some in (there, here))
     questions, others = (asked(some, views=PARTS, threads=threads) for some in (here, there))
     rule = rules.rule_of("loose", ignore_colour=ignore_colour)
-    within = proposals.propose(kept, questions, radius, own=False, threads=threads)
-    around = proposals.propose(own, others, radius, own=False, threads=threads)
+    within = proposals.propose(others.as_they_are, questions, radius, own=False, threads=threads)
+    around = proposals.propose(questions.as_they_are, others, radius, own=False, threads=threads)
     elected = proposals.propose_by_corners(thumbs, me, threads=threads)
     found: dict[int, Match] = {}
     for ways, left, right in (

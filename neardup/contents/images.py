@@ -63,6 +63,7 @@ class Images(Content):
     identical = rules.IDENTICAL
     spelled = rules.IDENTICAL
     as_seen = True
+    mapped = True
     remembered = True
     words = Words(
         measured="pixels",
@@ -112,9 +113,10 @@ class Images(Content):
         thumbs = _thumbs(batch)
         digests = b"".join(bytes.fromhex(text)[:16] for text in batch.texts.to_pylist())
         content = np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2)
-        _, informative = fingerprints_of(thumbs, [WHOLE], threads=threads)
+        words, informative = fingerprints_of(thumbs, [WHOLE], threads=threads)
         spelling = _native.spellings(core_texts(batch.texts), key)
-        return Looked(content, informative, np.zeros(len(batch), dtype=np.int64), spelling)
+        lengths = np.zeros(len(batch), dtype=np.int64)
+        return Looked(content, informative, lengths, spelling, prints=words)
 
     def fingerprints(self, scheme: Scheme, batch: Batch, *, threads: int | None = None) -> Fingerprints:
         if scheme.hash != "dct-signs":
@@ -141,7 +143,7 @@ class Images(Content):
     def overlay(self, left: Look, right: Look, map: Sequence[float] | None) -> Overlay:
         from neardup.images.overlays import overlay
 
-        return overlay(left, right)
+        return overlay(left, right, None if map is None else np.asarray(map))
 
     def question(self, question: str) -> bytes:
         with open(question, "rb") as file:
@@ -219,11 +221,14 @@ class ImageFlow:
         tell = [by_share(advance, len(self.texts), step, 4) for step in range(4)]
         thumbs, threads = self.thumbs, self.work.threads
         tell[0](1.0)
-        kept, asking = stored(thumbs, threads=threads), asked(thumbs, threads=threads)
+        asking = asked(thumbs, threads=threads)
+        kept = asking.as_they_are
         tell[1](1.0)
         ways = proposals.propose(kept, asking, self.radius, threads=threads, tell=tell[2])
         if self.work.settings.radius is None:
-            ways = proposals.merged(ways, proposals.propose_by_corners(thumbs, threads=threads))
+            ways = proposals.merged(
+                ways, proposals.propose_by_corners(thumbs, whole=self.prints, threads=threads)
+            )
         found = ways.table()
         tell[3](1.0)
         way = (
@@ -304,8 +309,8 @@ class Laying:
             self.rule,
             threads=self.flow.work.threads,
         )
-        columns = (np.clip(seen.found[:, at], 0.0, 1.0) for at in (9, 10, 12))
-        return Verdicts(seen.accepted, seen.reason, *columns)
+        mean, share, fine = (np.clip(seen.found[:, at], 0.0, 1.0) for at in (9, 10, 12))
+        return Verdicts(seen.accepted, seen.reason, mean, share, fine, map=seen.map)
 
     def meet(self, found: Candidates, judgements: Judgements) -> None:
         pass

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neardup.images.agreements import AGREEMENT, BLOCKS, agreements, marked_agreements
-from neardup.images.prints import Numbers, Rows, asked, stored
+from neardup.images.prints import Numbers, Rows, asked
 from neardup.images.proposals import RADIUS, TRIED, Proposals, merged, propose, propose_by_corners
 from neardup.images.rules import ACCEPTING, REASONS, ImageRule, judge, transformations
 from neardup.images.thumbs import Thumbnail, Thumbs
-from neardup.images.views import full_matrix, part
+from neardup.images.views import full_matrix, inverted, part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,6 +21,8 @@ class Seen:
 
     reason: npt.NDArray[np.uint8]
     found: Numbers
+    map: Numbers
+    """From the image with the lower number to the other, both without borders; NaN if there is none."""
 
     @property
     def accepted(self) -> npt.NDArray[np.bool_]:
@@ -39,6 +41,7 @@ def verify(
     """Judge pairs that have the proposals from *rows* up to *ends*: the nearest first, others if it fails."""
     best = np.zeros((len(rows), len(AGREEMENT)))
     reason = np.full(len(rows), ACCEPTING, dtype=np.uint8)
+    maps = np.full((len(rows), 6), np.nan)
     open_ = np.arange(len(rows))
     for attempt in range(TRIED + 1):  # and one by corners
         open_ = open_[rows[open_] + attempt < ends[open_]]
@@ -51,8 +54,13 @@ def verify(
         verdict = judge(thumbs, proposals.left[at], proposals.right[at], found, rule)
         better = (verdict < ACCEPTING) | (found[:, 9] > best[open_, 9])
         best[open_[better]], reason[open_[better]] = found[better], verdict[better]
+        laid = np.where(
+            (proposals.left[at] > proposals.right[at])[:, None], inverted(found[:, :6]), found[:, :6]
+        )
+        shown = better if attempt else np.ones(len(open_), dtype=bool)
+        maps[open_[shown]] = laid[shown]
         open_ = open_[verdict >= ACCEPTING]
-    return Seen(reason, best)
+    return Seen(reason, best, maps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +92,17 @@ class Comparison:
         return REASONS[self.code]
 
 
+def with_borders(map: Numbers, left: Thumbnail, right: Thumbnail) -> Numbers:
+    """A map between what is inside the borders of two images, as one between the whole images."""
+    inside, back = full_matrix(part(*right.box)), np.linalg.inv(full_matrix(part(*left.box)))
+    return np.asarray((inside @ full_matrix(map.tolist()) @ back)[:2].ravel())
+
+
 def compare(left: Thumbnail, right: Thumbnail, rule: ImageRule, *, radius: int = RADIUS) -> Comparison:
     """Compare two images in every way that is proposed, or else as they are."""
     thumbs = np.array([np.frombuffer(one.thumb, dtype=np.uint8) for one in (left, right)])
-    ways = merged(propose(stored(thumbs), asked(thumbs), radius), propose_by_corners(thumbs))
+    asking = asked(thumbs)
+    ways = merged(propose(asking.as_they_are, asking, radius), propose_by_corners(thumbs))
     if len(ways.left):
         lower, upper, maps = ways.left, ways.right, ways.map
     else:
@@ -101,9 +116,8 @@ def compare(left: Thumbnail, right: Thumbnail, rule: ImageRule, *, radius: int =
         row[[6, 7]] = row[[7, 6]]
         if reason < ACCEPTING:
             reason = int(transformations(row[None])[0]) + reason % 2
-    whole = full_matrix(part(*right.box)) @ full_matrix(row[:6]) @ np.linalg.inv(full_matrix(part(*left.box)))
     return Comparison(
-        map=whole[:2].ravel(),
+        map=with_borders(row[:6], left, right),
         inner=row[:6],
         distance=int(ways.distance[best]) if len(ways.left) else None,
         code=reason,

@@ -43,14 +43,16 @@ class Overlay:
 Look = tuple[Thumbnail, Image.Image]  # of `thumbs.look`
 
 
-def overlay(left: Look, right: Look) -> Overlay:
-    """Two images laid upon each other as well as they can be."""
+def overlay(left: Look, right: Look, map: Numbers | None = None) -> Overlay:
+    """Two images laid upon each other as *map* says, which leads from what is inside the borders of the left
+    one to what is inside those of the right one; without it, as well as they can be."""
     (one, lower), (other, upper) = left, right
-    found = comparisons.compare(one, other, rules.rule_of("default", ignore_colour=True))
-    shown, inside = _lay(upper, found.map, lower.size)
+    if map is None:
+        map = comparisons.compare(one, other, rules.rule_of("default", ignore_colour=True)).inner
+    shown, inside = _lay(upper, comparisons.with_borders(map, one, other), lower.size)
     grey = np.asarray(lower.convert("L"), dtype=np.float64)
     apart = difference(grey, np.asarray(shown.convert("L"), dtype=np.float64), inside)
-    marks = blocks(one, other, found.inner)
+    marks = blocks(one, other, map)
     return Overlay(
         laid=address(shown),
         difference=address(_marked(grey, apart, inside)),

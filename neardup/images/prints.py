@@ -38,6 +38,14 @@ class Prints:
     image: Rows
     matrix: Numbers
     """3 x 3 matrices from the unit square that was seen to the image's."""
+    plain: npt.NDArray[np.bool_]
+    """Which ones see all of the image, or all that lies on its ground, as it is."""
+
+    @property
+    def as_they_are(self) -> Prints:
+        """The plain ones alone: what `stored` would give."""
+        prints, some = Fingerprints(self.prints.words[self.plain], bits=256), self.plain
+        return Prints(prints, self.image[some], self.matrix[some], some[some])
 
 
 def stored(thumbs: Thumbs, *, threads: int | None = None) -> Prints:
@@ -53,9 +61,9 @@ def asked(thumbs: Thumbs, *, views: tuple[View, ...] = VIEWS, threads: int | Non
 def _prints(thumbs: Thumbs, views: tuple[View, ...], inner: tuple[int, ...], threads: int | None) -> Prints:
     words, valid = fingerprints_of(thumbs, views, least=DULL, threads=threads)
     kinds = [full_matrix(view.matrix) @ symmetry_matrix(one) for view in views for one in view.symmetries]
-    parts = [
-        (words, valid, np.repeat(np.arange(len(thumbs)), len(kinds)), np.tile(kinds, (len(thumbs), 1, 1)))
-    ]
+    count = len(thumbs)
+    image, first = np.repeat(np.arange(count), len(kinds)), np.arange(len(kinds)) == 0
+    parts = [(words, valid, image, np.tile(kinds, (count, 1, 1)), np.tile(first, count))]
     for number, thumb in enumerate(thumbs):
         box = trimmed(thumb)
         if box is None:
@@ -63,8 +71,8 @@ def _prints(thumbs: Thumbs, views: tuple[View, ...], inner: tuple[int, ...], thr
         view = View("within", part(*box), inner)
         more = fingerprints_of(thumb[None], [view], least=DULL, threads=1)
         turned = np.array([full_matrix(view.matrix) @ symmetry_matrix(one) for one in inner])
-        parts.append((*more, np.full(len(inner), number), turned))
-    words, valid, image, matrix = (np.concatenate([part[at] for part in parts]) for at in range(4))
+        parts.append((*more, np.full(len(inner), number), turned, np.arange(len(inner)) == 0))
+    words, valid, image, matrix, plain = (np.concatenate([part[at] for part in parts]) for at in range(5))
     wanted = valid.astype(bool)
     prints = Fingerprints(words[wanted], bits=256)
-    return Prints(prints, image[wanted].astype(np.int64), matrix[wanted].reshape(-1, 3, 3))
+    return Prints(prints, image[wanted].astype(np.int64), matrix[wanted].reshape(-1, 3, 3), plain[wanted])

@@ -90,10 +90,13 @@ MATCHES: Final = 32
 VOTES: Final = 3
 
 
-def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = None) -> Proposals:
+def propose_by_corners(
+    thumbs: Thumbs, first: int = 0, *, whole: Fingerprints | None = None, threads: int | None = None
+) -> Proposals:
     """Pairs of images with corners that agree on a map; of those from *first* on with those before it.
 
-    The distance is that of the left image and what the right one shows there.
+    The distance is that of the left image and what the right one shows there. *whole* are the fingerprints of
+    the whole images, if they were made before.
     """
     most = max(8, int(CORNERS * min(1.0, (IMAGES / max(1, len(thumbs))) ** 0.5)))
     image, place, words = _native.picture_corners(thumbs[:, :PIXELS], most, threads)
@@ -129,20 +132,28 @@ def propose_by_corners(thumbs: Thumbs, first: int = 0, *, threads: int | None = 
     across, down = maps[large, 0], maps[large, 4]
     maps[large, 2], maps[large, 5] = -maps[large, 2] / across, -maps[large, 5] / down
     maps[large, 0], maps[large, 4] = 1 / across, 1 / down
-    return Proposals(left, right, _distances(thumbs, left, right, maps, threads), maps)
+    return Proposals(left, right, _distances(thumbs, left, right, maps, whole, threads), maps)
 
 
 def _distances(
-    thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, threads: int | None
+    thumbs: Thumbs,
+    left: Rows,
+    right: Rows,
+    maps: Numbers,
+    whole: Fingerprints | None,
+    threads: int | None,
 ) -> npt.NDArray[np.int32]:
     """In how many bits images differ from what others show of them."""
     found = np.full(len(left), 128, dtype=np.int32)  # where nothing is to be seen: as far as chance
-    whole, known = fingerprints_of(thumbs, [WHOLE], threads=threads)
+    if whole is None:
+        words, known = fingerprints_of(thumbs, [WHOLE], threads=threads)
+    else:
+        words, known = whole.words, whole.valid
     for row, (one, other) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         view = View("elected", tuple(maps[row].tolist()))
         seen, valid = fingerprints_of(thumbs[other : other + 1], [view], threads=1)
         if known[one] and valid[0]:
-            found[row] = int.from_bytes((whole[one] ^ seen[0]).tobytes(), "little").bit_count()
+            found[row] = int.from_bytes((words[one] ^ seen[0]).tobytes(), "little").bit_count()
     return found
 
 

@@ -123,6 +123,19 @@ def full_matrix(matrix: Sequence[float]) -> Matrix:
     return np.array([[*matrix[:3]], [*matrix[3:]], [0.0, 0.0, 1.0]])
 
 
+def inverted(maps: Matrix) -> Matrix:
+    """The maps, six numbers each, that lead back; NaN where there is none.
+
+    >>> inverted(np.array([[2.0, 0, 1, 0, 4, 0], [0, 0, 0, 0, 0, 0]])).tolist()
+    [[0.5, 0.0, -0.5, 0.0, 0.25, 0.0], [nan, nan, nan, nan, nan, nan]]
+    """
+    a, b, c, d, e, f = maps.T
+    area = a * e - b * d
+    area = np.where(np.abs(area) < 1e-12, np.nan, area)
+    back = np.stack([e, -b, b * f - c * e, -d, a, c * d - a * f], axis=1) / area[:, None]
+    return np.asarray(back + 0.0)  # no -0.0
+
+
 def trimmed(thumb: Thumbs) -> tuple[float, float, float, float] | None:
     """The box (left, top, right, bottom; of the unit square) of what lies on a plain ground, or None.
 

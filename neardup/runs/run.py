@@ -63,7 +63,10 @@ class Run:
         table = self._read(EVIDENCE)
         if self.manifest.get("format") == 1:
             table = table.rename_columns(self._old_names(table.column_names))
-        return self._checked(EVIDENCE, table, evidence_schema(self.content))
+        schema = evidence_schema(self.content)
+        if self.content.mapped and "map" not in table.column_names:  # of an older run
+            table = table.append_column("map", pa.nulls(len(table), schema.field("map").type))
+        return self._checked(EVIDENCE, table, schema)
 
     def _old_names(self, names: Sequence[str]) -> list[str]:
         """The *names* of columns of format 1, as they are called now."""

@@ -35,6 +35,8 @@ class Verdicts(Sequence[Verdict]):
     """The same cosine, in which common text counts little."""
     rare: npt.NDArray[np.float64]
     """The same, over text that few documents have."""
+    map: npt.NDArray[np.float64] | None = None
+    """For images: six numbers that lead from the left one to the right one."""
 
     def __len__(self) -> int:
         return len(self.code)
@@ -45,8 +47,14 @@ class Verdicts(Sequence[Verdict]):
     def __getitem__(self, at: slice) -> Verdicts: ...
     def __getitem__(self, at: int | slice) -> Verdict | Verdicts:
         if isinstance(at, slice):
-            columns = (self.accepted, self.code, self.similarity, self.weighted, self.rare)
-            return Verdicts(*(column[at] for column in columns))  # type: ignore[arg-type]
+            return Verdicts(
+                self.accepted[at],
+                self.code[at],
+                self.similarity[at],
+                self.weighted[at],
+                self.rare[at],
+                None if self.map is None else self.map[at],
+            )
         return Verdict(
             bool(self.accepted[at]),
             TABLE[int(self.code[at])].words,
