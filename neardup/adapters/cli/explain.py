@@ -6,12 +6,17 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Container, Sequence
-from typing import Any
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from neardup.adapters.cli import visible
+
+if TYPE_CHECKING:
+    from neardup.contents import Content
+    from neardup.explain import ImageExplanation
 
 
 @click.command()
@@ -45,55 +50,84 @@ def command(
     a word diff. Two files are judged by the default rule, as if there were no other document.
     For images: what leads from one to the other, and where they then differ.
     """
+    if run_path is not None and name is not None:
+        raise click.UsageError("the run has its scheme; --scheme is for two files")
+    content = _content(run_path, left, right, name)
+    if content.name not in EXPLAINED:
+        raise click.UsageError(f"there is nothing to explain about {content.noun}s")
+    asked = Asked(left, right, run_path, name or content.scheme, inputs, features, ignore_colour)
+    found = EXPLAINED[content.name](asked)
+    if as_json:
+        click.echo(json.dumps(found.facts))
+    else:
+        found.show()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be explained, and how."""
+
+    left: str
+    right: str
+    run: str | None
+    scheme: str | None
+    inputs: tuple[str, ...]
+    features: int
+    ignore_colour: bool
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What there is to say: as JSON, and for people."""
+
+    facts: dict[str, Any]
+    show: Callable[[], None]
+
+
+def _content(run: str | None, left: str, right: str, scheme: str | None) -> Content:
+    from neardup.contents import TEXT, content_for
+    from neardup.runs import Run
+
+    if run is not None:
+        return Run(run).content
+    found = content_for(left, scheme=scheme)
+    return found if found == TEXT or content_for(right, scheme=scheme) == found else TEXT
+
+
+def _explain_texts(asked: Asked) -> Explained:
     from neardup.diffs import excerpt, word_diff
     from neardup.explain import explain
 
+    left, right, run = asked.left, asked.right, asked.run
     evidence: dict[str, Any] | None = None
     judged: dict[str, Any] | None = None
     notes: list[str] = []
-    measure = "similarity"
-    if run_path is not None and name is not None:
-        raise click.UsageError("the run has its scheme; --scheme is for two files")
-    if _are_images(run_path, left, right, name):
-        _explain_images(run_path, left, right, name or "image", ignore_colour, as_json)
-        return
-    if run_path is not None:
-        texts, scheme, evidence, judged, notes = _from_run(run_path, left, right, inputs)
-        measure = _measure(run_path)
+    measure, how = "similarity", "the default rule, the two alone"
+    if run is not None:
+        texts, scheme, evidence, judged, notes = _from_run(run, left, right, asked.inputs)
+        measure, how = _measure(run), "measured now"
     else:
-        texts, scheme = _from_files(left, right, name or "text")
+        texts, scheme = _from_files(left, right, asked.scheme or "text")
         judged, notes = _judged_alone(scheme, texts)
-    found = explain(scheme, *texts, most=features)
+    found = explain(scheme, *texts, most=asked.features)
     pieces = excerpt(word_diff(*texts))
-    if as_json:
-        facts: dict[str, Any] = {
-            "documents": [left, right],
-            **dataclasses.asdict(found),
-            "evidence": evidence,
-            "judged": judged,
-            "notes": notes,
-            "diff": [dataclasses.asdict(piece) for piece in pieces],
-        }
-        click.echo(json.dumps(facts))
-    else:
-        how = "the default rule, the two alone" if run_path is None else "measured now"
-        goes = None if run_path is None else _goes(run_path, left, right)
+    facts: dict[str, Any] = {
+        "documents": [left, right],
+        **dataclasses.asdict(found),
+        "evidence": evidence,
+        "judged": judged,
+        "notes": notes,
+        "diff": [dataclasses.asdict(piece) for piece in pieces],
+    }
+
+    def show() -> None:
+        goes = None if run is None else _goes(run, left, right)
         _show(left, right, found, evidence, judged, how, measure, notes, pieces, goes)
 
-
-def _are_images(run_path: str | None, left: str, right: str, name: str | None) -> bool:
-    from neardup.runs import Run
-    from neardup.schemes import scheme
-    from neardup.sources import mostly_images
-
-    if run_path is not None:
-        return bool(Run(run_path).settings.get("format") == "image")
-    return scheme(name).features == "picture" if name else all(mostly_images(one) for one in (left, right))
+    return Explained(facts, show)
 
 
-def _explain_images(
-    run_path: str | None, left: str, right: str, name: str, ignore_colour: bool, as_json: bool
-) -> None:
+def _explain_images(asked: Asked) -> Explained:
     from neardup.errors import RefusedInput
     from neardup.explain import explain_images
     from neardup.files import file_digest
@@ -104,6 +138,7 @@ def _explain_images(
     from neardup.schemes import scheme
     from neardup.types import PROTECTED
 
+    left, right, run_path, ignore_colour = asked.left, asked.right, asked.run, asked.ignore_colour
     evidence, notes, rule = None, [], rule_of("default", ignore_colour=ignore_colour)
     if run_path is not None:
         run = Run(run_path)
@@ -133,20 +168,23 @@ def _explain_images(
         except OSError as error:
             raise RefusedInput(f"{id!r} cannot be read: {error.strerror}") from None
     try:
-        found = explain_images(scheme(name), data[0], data[1], rule=rule)
+        found = explain_images(scheme(asked.scheme or "image"), data[0], data[1], rule=rule)
     except BadImage as fault:
         raise RefusedInput(f"{left!r} and {right!r} cannot be compared: {fault}") from None
     if found.proposed is None:
         notes.append(f"no part, turn or mirror is within {RADIUS} bits: a run would not look at this pair")
-    if as_json:
-        facts = {
-            "documents": [left, right],
-            **dataclasses.asdict(found),
-            "evidence": evidence,
-            "notes": notes,
-        }
-        click.echo(json.dumps(facts))
-        return
+    facts = {
+        "documents": [left, right],
+        **dataclasses.asdict(found),
+        "evidence": evidence,
+        "notes": notes,
+    }
+    return Explained(facts, lambda: _show_images(left, right, found, evidence, notes))
+
+
+def _show_images(
+    left: str, right: str, found: ImageExplanation, evidence: dict[str, Any] | None, notes: list[str]
+) -> None:
     verdict, reason = (
         (found.accepted, found.reason) if evidence is None else (evidence["accepted"], evidence["reason"])
     )
@@ -178,6 +216,10 @@ def _explain_images(
     )
     for line in found.differs:
         click.echo(f"  |{line}|")
+
+
+# How the documents of a content are explained.
+EXPLAINED: Final[dict[str, Callable[[Asked], Explained]]] = {"text": _explain_texts, "image": _explain_images}
 
 
 def _counted(rows: Sequence[str]) -> str:
