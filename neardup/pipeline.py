@@ -13,9 +13,6 @@ from dataclasses import fields, replace
 from inspect import signature
 from typing import Any, Final
 
-import numpy as np
-
-from neardup import _native
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_text, check_threads, whole
 from neardup.conclusions import Conclusion, decide
@@ -23,7 +20,6 @@ from neardup.contents import content_for
 from neardup.errors import ChangedInput, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.fields import check_fields, note_idle_rules, note_undated
 from neardup.files import check_path
-from neardup.guards import EXAMPLES, Met, losses_of, trips
 from neardup.keep import parse_keep
 from neardup.memory import give_back
 from neardup.observers import SILENT, Observer, watching
@@ -32,7 +28,6 @@ from neardup.passes import Passes
 from neardup.representatives import Representatives, check_copies
 from neardup.requests import Request, run_key
 from neardup.results import Result
-from neardup.runs import outputs
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.settings import MEMORY, Settings, check_choices
@@ -40,8 +35,9 @@ from neardup.sizes import USUAL, Sizes
 from neardup.sources import Reading, are_texts, keep_apart, open_source
 from neardup.sources.memory import Held
 from neardup.stars import best_keepers, central, final_order, keepers_in
-from neardup.survey import Documents, check_apart
-from neardup.types import PROTECTED, Bad, PrintPlaces
+from neardup.summaries import result_of
+from neardup.survey import check_apart
+from neardup.types import PROTECTED, Bad
 from neardup.verdicts import Unverified
 from neardup.verifiers import parse_measure
 
@@ -228,59 +224,4 @@ def _stages(passes: Passes) -> Result:
         threads=request.threads,
         step=request.sizes.rows,
     )
-    return _result(request, documents, scheme, conclusion, undated)
-
-
-def _result(
-    request: Request, documents: Documents, scheme: Scheme, conclusion: Conclusion, undated: int
-) -> Result:
-    """Counts, guards, and how to get the rows."""
-    decision, fixed, texts = conclusion.decision, conclusion.fixed, conclusion.texts
-    losses, worst, examples = losses_of(documents, request.settings.source_field, fixed, decision.keep)
-    give_back()
-    alike = PrintPlaces(_native.most_alike(conclusion.prints.words, conclusion.prints.valid))
-    met = Met(
-        clusters=[
-            (size, documents.names(np.flatnonzero(decision.keeper == keeper)[:EXAMPLES]))
-            for keeper, size in (decision.largest if len(documents) else ())
-        ],
-        losses=[losses[at] for at in worst],
-        lost=documents.names(examples),
-        documents=len(documents),
-        same=len(alike),
-        alike=documents.names(np.sort(texts.document_at(alike))[:EXAMPLES]),
-        noun=request.content.noun,
-    )
-    informative = texts.of_document >= 0
-    summary = {
-        "documents": request.source.documents,
-        "kept": int(decision.keep[~fixed].sum()),
-        "removed": int((~decision.keep[~fixed]).sum()),
-        "copies": int(np.count_nonzero(informative)) - len(texts),
-        "clusters": decision.clusters,
-        "perhaps_forms": conclusion.perhaps_forms(),
-        "without_information": int(np.count_nonzero(~informative & ~fixed)),
-        "protected": int(fixed.sum()),
-        "undated": undated,
-        "bad": request.source.bad,
-        "candidate_pairs": len(conclusion.found),
-        "measured_pairs": int(conclusion.judgements.judged.sum()),
-        "accepted_pairs": int(conclusion.judgements.accepted.sum()),
-        "radius": conclusion.found.radius,
-        "similarity": request.settings.similarity,
-        "scheme": scheme.digest,
-    }
-    return Result(
-        summary=summary,
-        scheme=scheme,
-        plan=conclusion.found.plan,
-        guards=trips(request.settings.guards, met),
-        met=met,
-        losses=tuple(loss for loss in losses if loss.documents),
-        request=request,
-        outputs=outputs,
-        keep_mask=decision.keep[~fixed],
-        annotation_batches=conclusion.annotations,
-        evidence_batches=conclusion.evidence,
-        without_information_batches=conclusion.without_information,
-    )
+    return result_of(request, documents, scheme, conclusion, undated)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import neardup as nd
-from neardup.contents import TEXT
+from neardup.contents import CONTENTS, TEXT
 from neardup.results import ANNOTATIONS, evidence_schema
 from neardup.runs import sealed
 
@@ -39,8 +39,11 @@ def make_run(
             proofs.append([keeper, id, 5, similarity, 0.8, 0.7, True, rule, scheme.digest, 42])
     for keeper, id in rejected:
         proofs.append([keeper, id, 40, 0.5, 0.1, 0.0, False, "too different", scheme.digest, 42])
-    _write(folder / "annotations.parquet", rows)
-    _write(folder / "evidence.parquet", sorted(proofs))
+    _write(folder / "annotations.parquet", rows, ANNOTATIONS)
+    content = CONTENTS.part("image" if settings.get("format") == "image" else "text")
+    for proof in proofs if content.mapped else ():
+        proof.append(None)
+    _write(folder / "evidence.parquet", sorted(proofs), evidence_schema(content))
     manifest = {
         "neardup": nd.__version__,
         "scheme": {**scheme.facts(), "digest": scheme.digest},
@@ -91,8 +94,7 @@ def output_row(path: Path) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, rows: list[list[Any]]) -> None:
-    schema = ANNOTATIONS if path.name == "annotations.parquet" else evidence_schema(TEXT)
+def _write(path: Path, rows: list[list[Any]], schema: pa.Schema) -> None:
     columns = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in schema]
     arrays = [pa.array(column, item.type) for column, item in zip(columns, schema, strict=True)]
     pq.write_table(pa.Table.from_arrays(arrays, schema=schema), path)

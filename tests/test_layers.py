@@ -44,7 +44,7 @@ LAYERS = [
     {"conclusions"},
     {"report", "sinks"},
     {"checkpoints", "runs"},
-    {"parts", "proofs", "undologs"},
+    {"parts", "proofs", "summaries", "undologs"},
     {"passes", "actions", "search"},
     {"pipeline"},
     {"jobs", "calibration"},
@@ -63,7 +63,7 @@ CALLS_NATIVE = {
     "index",
 }
 CALLS_NATIVE |= {"sources", "verifiers", "clusters", "keep", "memory", "representatives", "conclusions"}
-CALLS_NATIVE |= {"contents", "images", "parts", "passes", "pipeline", "observers", "stars"}
+CALLS_NATIVE |= {"contents", "images", "parts", "passes", "summaries", "observers", "stars"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

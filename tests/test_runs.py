@@ -62,7 +62,7 @@ def test_a_run_of_format_1_is_read_by_every_command(corpus: str, capsys: pytest.
 
 def test_an_image_run_of_format_1_has_the_figures_of_images(tmp_path: Path, corpus: str) -> None:
     folder = make_run(tmp_path / "out", [corpus], {"a": None, "b": "a"}, format="image")
-    as_format_1(folder, {"reason": "rule", "weighted": "common"})
+    as_format_1(folder, {"reason": "rule", "agreement": "common", "fine_agreement": "rare"})
     row = Run(folder).evidence.to_pylist()[0]
     assert (row["reason"], row["agreement"], row["fine_agreement"]) == ("revision", 0.8, 0.7)
 
