@@ -143,6 +143,10 @@ _Prints = tuple[_Words, _Valid]
 # Bits, radius, recall, threads, plan, memory.
 _Request = tuple[int, int, float, int | None, str | None, int | None]
 
+# A plan: its method, its blocks (bits, radius, parts), its tables and the bits of their keys; collisions,
+# seconds, bytes and recall.
+_Plan = tuple[str, list[tuple[int, int, int]], int, int, float, float, int, float]
+
 def join(
     prints: _Prints,
     other: _Prints | None,
@@ -157,17 +161,15 @@ def join_nearest(
     comparable: tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, _Valid],
     request: _Request,
     tell: Callable[[float], None] | None,
-) -> tuple[tuple[_Rows, _Rows, _Distances], _Rows]:
-    """The pairs of `join` among the *most* nearest of either side, and the rows of those that were cut.
+) -> tuple[tuple[_Rows, _Rows, _Distances], _Rows, _Plan]:
+    """The pairs of `join` among the *most* nearest of either row, the rows of the others, and the plan.
 
-    Who is *comparable*: rows of one number, of two numbers, and not both with a flag.
+    *comparable* says which rows may be paired: those of the same number, of different numbers, and not both
+    with a flag.
     """
 
-def join_plan(
-    prints: _Prints, other: int | None, request: _Request
-) -> tuple[str, list[tuple[int, int, int]], int, int, float, float, int, float]:
-    """What `join` would do, with so many *other* rows: its method, its blocks (bits, radius, parts), its
-    tables and the bits of their keys; collisions, seconds, bytes and recall."""
+def join_plan(prints: _Prints, other: int | None, request: _Request) -> _Plan:
+    """What `join` would do, with this many *other* rows."""
 
 def groups(
     prints: _Prints, order: _Rows | None, request: _Request

@@ -6,8 +6,10 @@ in no pair, not even with each other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +61,78 @@ class Pairs:
         return f"<{len(self)} pairs>"
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a join finds its pairs. Printed, it is a few lines for people."""
+
+    method: str
+    """`brute`, `blocks` or `sampling`."""
+    rows: int
+    bits: int
+    radius: int
+    recall: float
+    """The least probability with which a pair within the radius is found; 1.0 is exact."""
+    blocks: tuple[tuple[int, int, int], ...]
+    """For each block its bits, the radius it is searched with, and the parts it is cut into."""
+    tables: int
+    key_bits: int
+    collision: float
+    """How often two fingerprints of a sample agree in a table's key."""
+    seconds: float
+    bytes: int
+
+    @property
+    def choice(self) -> str:
+        """What is done, without what it costs: the same on every machine."""
+        exact = "exact" if self.recall == 1.0 else f"recall at least {self.recall:g}"
+        lines = [
+            f"{self.method}: {self.rows} fingerprints of {self.bits} bits, radius {self.radius}, {exact}"
+        ]
+        if self.method == "blocks":
+            cut = ", ".join(
+                f"{count} of {bits} bits in {parts} parts, radius {radius}"
+                for (bits, radius, parts), count in Counter(self.blocks).items()
+            )
+            lines.append(f"  blocks: {cut}")
+        if self.method != "brute":
+            lines.append(
+                f"  {self.tables} tables with keys of {self.key_bits} bits; two keys of the sample agree "
+                f"with probability {self.collision:.2g}"
+            )
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.choice}\n  about {self.seconds:.3g} s and {self.bytes / 1e6:.0f} MB beside the input"
+
+
+def plan_of(prints: Fingerprints, radius: int, facts: _native._Plan) -> Plan:
+    """The plan of the core for a join of *prints*."""
+    method, blocks, tables, key_bits, collision, seconds, size, recall = facts
+    return Plan(
+        method=method,
+        rows=len(prints),
+        bits=prints.bits,
+        radius=radius,
+        recall=recall,
+        blocks=tuple(blocks),
+        tables=tables,
+        key_bits=key_bits,
+        collision=collision,
+        seconds=seconds,
+        bytes=size,
+    )
+
+
+class Nearest(NamedTuple):
+    """Pairs that were cut to the nearest of either side."""
+
+    pairs: Pairs
+    crowded: npt.NDArray[np.uint32]
+    """The rows of pairs that were cut."""
+    plan: Plan
+    """How they were found."""
+
+
 def join(
     prints: Prints,
     radius: int,
@@ -105,16 +179,16 @@ def join_nearest(
     plan: str | None = None,
     memory: int | None = None,
     tell: Callable[[float], None] | None = None,
-) -> tuple[Pairs, npt.NDArray[np.uint32]]:
-    """The pairs of `join` that are among the *most* nearest of either row, and the rows of the others.
+) -> Nearest:
+    """The pairs of `join` among the *most* nearest of either row, the rows of the others, and the plan.
 
     Among equally near rows, lower numbers come first. Only rows with the same number in *within*, with
     different ones in *across*, and of which at least one is not *fixed*, are compared. If all rows
     are alike, they take a list of at most *most* each, never the memory of all pairs within the radius.
 
     >>> import numpy as np
-    >>> pairs, crowded = join_nearest(np.array([0, 1, 3, 7], dtype=np.uint64), radius=3, most=1)
-    >>> list(pairs), crowded.tolist()
+    >>> found = join_nearest(np.array([0, 1, 3, 7], dtype=np.uint64), radius=3, most=1)
+    >>> list(found.pairs), found.crowded.tolist()
     ([(0, 1, 1), (1, 2, 1), (2, 3, 1)], [0, 1, 2, 3])
     """
     left = as_prints(prints)
@@ -128,8 +202,8 @@ def join_nearest(
     flags = None if fixed is None else np.array(fixed, dtype=bool)
     comparable = (same, different, flags)
     request = (left.bits, radius, recall, threads, plan, memory)
-    found, crowded = _native.join_nearest(arrays(left), most, comparable, request, tell)
-    return Pairs(*found), crowded
+    found, crowded, facts = _native.join_nearest(arrays(left), most, comparable, request, tell)
+    return Nearest(Pairs(*found), crowded, plan_of(left, radius, facts))
 
 
 def join_batches(

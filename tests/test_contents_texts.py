@@ -47,7 +47,8 @@ def test_what_is_proposed_comes_back_as_candidates(choices: dict[str, Any]) -> N
     assert (found.radius, len(found) > 0) == (44, True)
     assert (found.left < found.right).all()
     assert texts.comparable(found.left, found.right).all()
-    every, _ = join_nearest(prints, 44, 32)
+    every, _, plan = join_nearest(prints, 44, 32)
+    assert found.plan == plan.choice
     wanted = texts.comparable(
         TextNumbers(every.left.astype(np.int64)), TextNumbers(every.right.astype(np.int64))
     )

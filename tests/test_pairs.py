@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.errors import InvalidType, InvalidValue, LimitReached, SchemeMismatch
-from neardup.pairs import Pairs, join_nearest
+from neardup.pairs import Nearest, Pairs, join_nearest
 from tests.hamming import LEVELS, WORDS, at_level, fingerprints, near_words
 
 radii = st.integers(0, 20)
@@ -349,9 +349,8 @@ def cut_at_once(
     return [(a, b, d) for a, b, d in found], np.unique(np.concatenate([left[~kept], right[~kept]])).tolist()
 
 
-def listed(found: tuple[Pairs, np.ndarray]) -> tuple[list[tuple[int, int, int]], list[int]]:
-    pairs, crowded = found
-    return list(pairs), crowded.tolist()
+def listed(found: Nearest) -> tuple[list[tuple[int, int, int]], list[int]]:
+    return list(found.pairs), found.crowded.tolist()
 
 
 def family(count: int, seed: int = 1, flips: int = 6) -> np.ndarray:
@@ -441,10 +440,10 @@ def test_every_level_cuts_a_family_the_same(level: str) -> None:
 
 def test_equal_fingerprints_are_cut_to_the_lowest_numbers() -> None:
     prints = nd.Fingerprints.of([None, *[9] * 3000, None], bits=64)
-    pairs, crowded = join_nearest(prints, 0, 2)
-    assert list(pairs)[:3] == [(1, 2, 0), (1, 3, 0), (1, 4, 0)]
+    pairs, crowded = listed(join_nearest(prints, 0, 2))
+    assert pairs[:3] == [(1, 2, 0), (1, 3, 0), (1, 4, 0)]
     assert len(pairs) == 2 * 3000 - 3
-    assert crowded.tolist() == list(range(3, 3001))
+    assert crowded == list(range(3, 3001))
 
 
 @pytest.mark.parametrize(
@@ -479,7 +478,7 @@ def run_program(program: str, timeout: float = 300) -> list[str]:
 def test_eight_thousand_look_alikes_take_little_memory() -> None:
     program = """
 from tests.test_pairs import family, join_nearest
-pairs, crowded = join_nearest(family(8000), 84, 32, recall=0.95)
+pairs, crowded, _ = join_nearest(family(8000), 84, 32, recall=0.95)
 peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(len(pairs), len(crowded), int(peak.split()[1]) // 1024)
 """

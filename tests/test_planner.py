@@ -9,6 +9,7 @@ import pytest
 
 import neardup as nd
 from neardup.errors import InvalidValue
+from neardup.pairs import join_nearest
 from neardup.radius import KEY, radius_for, recall_at
 
 
@@ -57,6 +58,15 @@ def test_a_plan_is_printed_for_people() -> None:
     assert "MB beside the input" in text
 
 
+def test_a_join_says_by_which_plan_it_was_done() -> None:
+    words = uniform(3000, 2)
+    words[7] = words[8]
+    prints = nd.Fingerprints(words, bits=128)
+    for forced in (None, "blocks", "blocks:4,1", "sampling"):
+        said = nd.plan(prints, 20, recall=0.9, threads=2, plan=forced)
+        assert join_nearest(prints, 20, 4, recall=0.9, threads=2, plan=forced).plan == said
+
+
 def test_a_plan_that_join_would_refuse_is_refused() -> None:
     with pytest.raises(InvalidValue):
         nd.plan(uniform(10), 65)
@@ -101,7 +111,7 @@ def test_the_radius_of_a_similarity_never_changes(bits: int, radii: list[int]) -
 @pytest.mark.parametrize("bits", [1_200, 2_048, 4_096, 16_384, 65_536])
 def test_wide_fingerprints_have_a_radius_and_no_overflow(bits: int) -> None:
     differ = math.acos(0.64) / math.pi
-    # Of so many bits the distance is as good as normal.
+    # With this many bits, the distance is all but normally distributed.
     expected = bits * differ + 1.645 * math.sqrt(bits * differ * (1 - differ))
     radius = radius_for(0.64, 0.95, bits)
     assert abs(radius - expected) < 2

@@ -26,7 +26,6 @@ from neardup.keep import parse_keep
 from neardup.numbering import either, steps
 from neardup.observers import by_share
 from neardup.pairs import join_nearest
-from neardup.planner import plan
 from neardup.radius import radius_for, recall_at
 from neardup.representatives import Representatives
 from neardup.schemes import Scheme
@@ -140,8 +139,7 @@ class TextFlow:
         prints, texts, work = self.prints, self.texts, self.work
         tell = by_share(advance, len(texts))
         radius, recall = reach_of(work.settings, prints.bits)
-        way = plan(prints, radius, recall=recall, threads=work.threads).choice
-        pairs, crowded = join_nearest(
+        found = join_nearest(
             prints,
             radius,
             work.sizes.neighbours,
@@ -155,11 +153,11 @@ class TextFlow:
         )
         tell(1.0)
         columns = {
-            "left": pa.array(pairs.left.astype(np.int64)),
-            "right": pa.array(pairs.right.astype(np.int64)),
-            "distance": pa.array(pairs.distance.astype(np.int32)),
+            "left": pa.array(found.pairs.left.astype(np.int64)),
+            "right": pa.array(found.pairs.right.astype(np.int64)),
+            "distance": pa.array(found.pairs.distance.astype(np.int32)),
         }
-        notes = {"plan": way, "crowded": json.dumps(crowded.tolist())}
+        notes = {"plan": found.plan.choice, "crowded": json.dumps(found.crowded.tolist())}
         return pa.table(columns).replace_schema_metadata(notes)
 
     def candidates(self, proposed: pa.Table) -> Candidates:

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use super::arrays::{Codes, Flags, Pairs, Prints, Request, Row, pairs, slice};
 use super::interrupt::{answered, caught, interruptible, watched};
+use crate::hamming::plan::Plan;
 use crate::join::cluster;
 use crate::join::lists::Comparable;
 use crate::join::resolve::columns;
@@ -34,8 +35,8 @@ pub fn join<'py>(
     Ok(pairs(py, found?))
 }
 
-/// The pairs of a join that are among the *most* nearest of either side, and the rows of those that were cut. Only
-/// rows of equal numbers *within*, of different ones *across*, and not both *fixed* are compared.
+/// The pairs of a join that are among the *most* nearest of either side, the rows of those that were cut, and the plan.
+/// Only rows of equal numbers *within*, of different ones *across*, and not both *fixed* are compared.
 #[pyfunction]
 pub fn join_nearest<'py>(
     py: Python<'py>,
@@ -44,28 +45,31 @@ pub fn join_nearest<'py>(
     comparable: (Codes<'py>, Codes<'py>, Flags<'py>),
     request: Request,
     tell: Option<Py<PyAny>>,
-) -> PyResult<(Pairs<'py>, Row<'py, u32>)> {
+) -> PyResult<(Pairs<'py>, Row<'py, u32>, Facts)> {
     let (within, across, fixed) = &comparable;
     let comparable = Comparable { within: slice(within)?, across: slice(across)?, fixed: slice(fixed)? };
     let (ask, rows) = (request.ask()?, rows.given()?);
     let found = watched(py, !rows.are_few(0), tell.as_ref(), |cancel| {
-        nearest_rows(rows, most, comparable, &ask, cancel).map(|(pairs, crowded)| (columns(&pairs), crowded))
+        nearest_rows(rows, most, comparable, &ask, cancel).map(|found| (columns(&found.pairs), found))
     })?;
-    let (found, crowded) = found?;
-    Ok((pairs(py, found), crowded.into_pyarray(py)))
+    let (columns, found) = found?;
+    Ok((pairs(py, columns), found.crowded.into_pyarray(py), facts(&found.plan)))
 }
 
-/// The method, its blocks (bits, radius, parts), its tables and the bits of their keys; collisions, seconds, bytes
-/// and recall.
-type Plan = (&'static str, Vec<(u32, u32, u32)>, usize, u32, f64, f64, u64, f64);
+/// A plan: the method, its blocks (bits, radius, parts), its tables and the bits of their keys; collisions, seconds,
+/// bytes and recall.
+type Facts = (&'static str, Vec<(u32, u32, u32)>, usize, u32, f64, f64, u64, f64);
 
 #[pyfunction]
-pub fn join_plan(py: Python<'_>, rows: Prints<'_>, other: Option<usize>, request: Request) -> PyResult<Plan> {
+pub fn join_plan(py: Python<'_>, rows: Prints<'_>, other: Option<usize>, request: Request) -> PyResult<Facts> {
     let (ask, rows) = (request.ask()?, rows.given()?);
-    let plan = interruptible(py, !rows.are_few(0), |_| planned(rows, other, &ask))?;
+    Ok(facts(&interruptible(py, !rows.are_few(0), |_| planned(rows, other, &ask))?))
+}
+
+fn facts(plan: &Plan) -> Facts {
     let blocks = plan.blocks.iter().map(|block| (block.bits, block.radius, block.parts)).collect();
     let (tables, bits) = (plan.masks.len(), plan.key_bits());
-    Ok((plan.method.name(), blocks, tables, bits, plan.collision, plan.seconds, plan.bytes, plan.recall))
+    (plan.method.name(), blocks, tables, bits, plan.collision, plan.seconds, plan.bytes, plan.recall)
 }
 
 type Groups<'py> = (Row<'py, u32>, Row<'py, u32>, Row<'py, u32>, Row<'py, u32>, Row<'py, u16>);

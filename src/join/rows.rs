@@ -41,6 +41,16 @@ pub struct Ask {
     pub memory: Option<usize>,
 }
 
+/// Pairs that are cut to the nearest of either side.
+#[derive(Debug)]
+pub struct Nearest {
+    pub pairs: Vec<Pair>,
+    /// The rows of pairs that were cut.
+    pub crowded: Vec<u32>,
+    /// How they were found.
+    pub plan: Plan,
+}
+
 /// Why a call ended without an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -224,14 +234,14 @@ fn crossed<const W: usize>(
     Ok(sort_pairs(result, ask.threads))
 }
 
-/// Pairs that are cut to the *most* nearest of either side, and the rows of those that were cut.
+/// The pairs within the radius that are among the *most* nearest of either side.
 pub fn nearest_rows(
     rows: Given<'_>,
     most: u32,
     comparable: Comparable<'_>,
     ask: &Ask,
     cancel: &Cancel,
-) -> Result<(Vec<Pair>, Vec<u32>), Failure> {
+) -> Result<Nearest, Failure> {
     comparable.check(rows.len(), most)?;
     with_words!(rows.width, W => nearest::<W>(rows, most, comparable, ask, cancel))
 }
@@ -242,13 +252,14 @@ fn nearest<const W: usize>(
     comparable: Comparable<'_>,
     ask: &Ask,
     cancel: &Cancel,
-) -> Result<(Vec<Pair>, Vec<u32>), Failure> {
+) -> Result<Nearest, Failure> {
     let (numbers, mut room) = (given.numbers(), Vec::new());
     let rows = given.rows::<W>(numbers.as_deref(), &mut room);
     let plan = ask.plan(rows, None, given.width);
     let job = ask.job(cancel);
     let Some(numbers) = numbers else {
-        return Ok(join_nearest(rows, &plan, most, &comparable, &job)?);
+        let (pairs, crowded) = join_nearest(rows, &plan, most, &comparable, &job)?;
+        return Ok(Nearest { pairs, crowded, plan });
     };
     // Rows without information are left out: the others move up, in their order.
     let own = |codes: &[i32]| gathered(numbers.iter().map(|&row| codes[row as usize]));
@@ -260,7 +271,7 @@ fn nearest<const W: usize>(
         (pair.left, pair.right) = (numbers[pair.left as usize], numbers[pair.right as usize]);
     }
     crowded.iter_mut().for_each(|row| *row = numbers[*row as usize]);
-    Ok((pairs, crowded))
+    Ok(Nearest { pairs, crowded, plan })
 }
 
 /// The greedy stars of *rows* in their *order*, group by group.
@@ -329,8 +340,8 @@ mod tests {
         let given = Given { words: &WORDS, width: 3, valid: Some(&[false, true, true, true]) };
         let found = join_rows(given, &ask(192, 1), &Cancel::new()).unwrap();
         assert_eq!(triples(&found), [[1, 3, 0]]);
-        let (found, crowded) = nearest_rows(given, 4, Comparable::default(), &ask(192, 1), &Cancel::new()).unwrap();
-        assert_eq!((triples(&found), crowded), (vec![[1, 3, 0]], vec![]));
+        let found = nearest_rows(given, 4, Comparable::default(), &ask(192, 1), &Cancel::new()).unwrap();
+        assert_eq!((triples(&found.pairs), found.crowded), (vec![[1, 3, 0]], vec![]));
         let found = groups_of_rows(given, Some(&[3, 2, 1, 0]), &ask(192, 1), &Cancel::new()).unwrap();
         assert_eq!((found.centers, found.member, found.center), (vec![3, 2, 0], vec![1], vec![3]));
     }
