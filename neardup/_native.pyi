@@ -101,7 +101,7 @@ class Verifier:
     def measure(
         self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
     ) -> npt.NDArray[np.uint32]:
-        """Plain, common and rare similarity, shared features, and all of each side, one row per pair."""
+        """Plain, weighted and rare similarity, shared features, and all of each side, one row per pair."""
     def set_neighbours(
         self,
         left: npt.NDArray[np.int64],
@@ -116,7 +116,7 @@ class Verifier:
         rule: dict[str, Any],
         threads: int | None,
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
-        """The reason of each pair's verdict, and its plain, common and rare similarity."""
+        """The reason of each pair's verdict, and its plain, weighted and rare similarity."""
     def judge_together(
         self,
         left: npt.NDArray[np.int64],

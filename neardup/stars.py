@@ -159,8 +159,8 @@ def best_keepers(
     yes = rows[judgements.accepted[rows]]
     goes = np.where(stays[one[yes]], other[yes], one[yes])
     keeps = np.where(stays[one[yes]], one[yes], other[yes])
-    plain, common = (judgements.measured[yes, column].astype(np.int64) for column in (0, 1))
-    best = np.lexsort([rank[keeps], found.distance[yes], -plain, -common, goes])
+    plain, weighted = (judgements.measured[yes, column].astype(np.int64) for column in (0, 1))
+    best = np.lexsort([rank[keeps], found.distance[yes], -plain, -weighted, goes])
     first = np.ones(len(best), dtype=bool)
     first[1:] = goes[best][1:] != goes[best][:-1]
     chosen = best[first]

@@ -201,7 +201,7 @@ def judge_measured(left: Profile, right: Profile, seen: Measures, rule: Rule) ->
     drops = seen.weighted + rule["drop"] < seen.plain
     if high and seen.rare < rule["rare"] and drops:
         return COMMON_TEXT
-    if not high and (seen.rare < rule["rare"] or seen.weighted < rule["common"]):
+    if not high and (seen.rare < rule["rare"] or seen.weighted < rule["weighted"]):
         return COMMON_TEXT
 
     shorter, longer = sorted((len(left.tokens), len(right.tokens)))

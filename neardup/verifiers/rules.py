@@ -26,7 +26,7 @@ class TextRule:
     high: int = 9000
     high_contrast: int = 7500
     grey: bool = True
-    common: int = 7000
+    weighted: int = 7000
     rare: int = 3400
     contrast: int = 6000
     short: int = 28
@@ -61,7 +61,7 @@ RULES: Final = {
     "default": TextRule(),
     "strict": TextRule(high=9500, siblings=1, grey=False, slot=64),
     "loose": TextRule(
-        middle_high=9000, common=6600, contrast=5000, numbers=32, short_rare=3400, grey_middle=True
+        middle_high=9000, weighted=6600, contrast=5000, numbers=32, short_rare=3400, grey_middle=True
     ),
 }
 
@@ -103,7 +103,7 @@ class Test:
 
 
 SHARES: Final = frozenset(
-    {"floor", "high", "high_contrast", "common", "rare", "contrast", "short_rare", "middle_high"}
+    {"floor", "high", "high_contrast", "weighted", "rare", "contrast", "short_rare", "middle_high"}
     | {"middle_rare", "drop", "near"}
 )
 
@@ -144,7 +144,7 @@ TESTS: Final = (
         "common",
         "common-text",
         (
-            Line("similarity below {high}, and `weighted` below", _grey(_is("common"))),
+            Line("similarity below {high}, and `weighted` below", _grey(_is("weighted"))),
             Line("or `rare` below", _grey(_is("rare"))),
             Line("from {high} (strict {strict_high}) on: `rare` below", _is("rare")),
             Line("and `weighted` more than {drop} below the similarity"),

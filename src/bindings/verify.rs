@@ -95,7 +95,7 @@ impl NativeVerifier {
         caught(|| Ok(self.0.text_bytes()))
     }
 
-    /// Plain, common and rare similarity, and shared and all features, of each pair.
+    /// Plain, weighted and rare similarity, and shared and all features, of each pair.
     fn measure<'py>(
         &mut self,
         py: Python<'py>,
@@ -121,7 +121,7 @@ impl NativeVerifier {
         })
     }
 
-    /// The reason of each pair's verdict, and its plain, common and rare similarity.
+    /// The reason of each pair's verdict, and its plain, weighted and rare similarity.
     fn judge<'py>(
         &mut self,
         py: Python<'py>,
@@ -180,9 +180,9 @@ impl NativeVerifier {
         right: &Numbers<'py>,
         judge: impl FnOnce(&mut Verifier, &[(u32, u32)], &Cancel) -> Result<Vec<Verdict>, Stop> + Send,
     ) -> PyResult<Verdicts<'py>> {
-        let (reasons, [plain, common, rare]) =
+        let (reasons, [plain, weighted, rare]) =
             self.run(py, left, right, |own, pairs, cancel| judge(own, pairs, cancel).map(|found| columns(&found)))?;
-        Ok((reasons.into_pyarray(py), plain.into_pyarray(py), common.into_pyarray(py), rare.into_pyarray(py)))
+        Ok((reasons.into_pyarray(py), plain.into_pyarray(py), weighted.into_pyarray(py), rare.into_pyarray(py)))
     }
 }
 

@@ -173,7 +173,7 @@ mod tests {
 
     fn contested(left: &Profile, right: &Profile, plain: u64, rule: &Rule, rivals: &Rivals<'_>) -> Reason {
         let shared = right.features.count(left.features.hashes());
-        let measures = Measures { plain, common: plain, rare: plain, shared };
+        let measures = Measures { plain, weighted: plain, rare: plain, shared };
         let reason = if plain >= rule.high { Reason::NearlyIdentical } else { Reason::Revision };
         contest(left, right, &measures, rule, rivals, reason)
     }

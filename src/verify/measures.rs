@@ -23,7 +23,7 @@ pub struct Measures {
     /// Cosine of the features, weighted by their occurrences.
     pub plain: u64,
     /// The same, where common text counts little.
-    pub common: u64,
+    pub weighted: u64,
     /// The same over text that few documents have.
     pub rare: u64,
     /// How many features both have.
@@ -31,19 +31,19 @@ pub struct Measures {
 }
 
 pub fn measure(left: &Profile, right: &Profile) -> Measures {
-    let (mut plain, mut common, mut rare, mut shared) = (0, 0, 0, 0);
+    let (mut plain, mut weighted, mut rare, mut shared) = (0, 0, 0, 0);
     right.features.for_each(left.features.hashes(), |at, other| {
         let (one, other) = (left.facts[at], right.facts[other]);
         let product = one.weight() * other.weight();
         let weight = one.common_weight();
         plain += product;
-        common += product * weight * weight;
+        weighted += product * weight * weight;
         rare += if one.is_rare() { product } else { 0 };
         shared += 1;
     });
     Measures {
         plain: cosine(plain, left.plain, right.plain),
-        common: cosine(common, left.common, right.common),
+        weighted: cosine(weighted, left.weighted, right.weighted),
         rare: cosine(rare, left.rare, right.rare),
         shared,
     }

@@ -68,7 +68,7 @@ pub struct Profile {
     pub all: u64,
     /// Squared lengths of the three vectors.
     pub plain: u64,
-    pub common: u64,
+    pub weighted: u64,
     pub rare: u64,
     /// Words, and CJK characters, in the order of the text, as hashes.
     pub tokens: Vec<u64>,
@@ -104,9 +104,9 @@ impl Profile {
         let mut shared = 0;
         for ((hash, occurrences), class) in counted.hashes.iter().zip(counted.occurrences).zip(&*classes) {
             let fact = Fact::new(*occurrences, *class);
-            let (square, common) = (fact.weight() * fact.weight(), fact.common_weight());
+            let (square, weight) = (fact.weight() * fact.weight(), fact.common_weight());
             profile.plain += square;
-            profile.common += square * common * common;
+            profile.weighted += square * weight * weight;
             profile.rare += square * u64::from(fact.is_rare());
             (hashes[shared], facts[shared]) = (*hash, fact);
             shared += usize::from(*class != ALONE);

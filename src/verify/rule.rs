@@ -78,7 +78,7 @@ settings! {
     /// Whether pairs between `floor` and `high` can be accepted at all.
     grey: bool = true,
     /// Least similarity where common text counts little.
-    common: u64 = 7000,
+    weighted: u64 = 7000,
     /// Least similarity over rare text.
     rare: u64 = 3400,
     /// Least share of what is in dispute that only the two have.
@@ -97,7 +97,7 @@ settings! {
     middle_words: u64 = 40,
     /// The same where what differs is common text: `common` is not below the plain similarity.
     middle_common: u64 = 20,
-    /// Below `high` they are accepted if at least this much of the rare text is the same, and `common` is higher
+    /// Below `high` they are accepted if at least this much of the rare text is the same, and `weighted` is higher
     /// than the plain similarity by `drop`.
     middle_rare: u64 = 9500,
     /// A passage of more than one in this many words that was replaced is too long.
@@ -194,7 +194,7 @@ impl<'a> Pair<'a> {
             shorter: shorter as u64,
             short: longer <= rule.short,
             long: shorter >= rule.long,
-            drops: measures.common + rule.drop < measures.plain,
+            drops: measures.weighted + rule.drop < measures.plain,
             gaps: OnceCell::new(),
         }
     }
@@ -261,7 +261,7 @@ pub fn judge(left: &Profile, right: &Profile, measures: &Measures, rule: &Rule) 
 
 fn is_common(pair: &Pair<'_>) -> bool {
     let (measures, rule) = (pair.measures, pair.rule);
-    measures.rare < rule.rare && (pair.drops || !pair.high) || measures.common < rule.common && !pair.high
+    measures.rare < rule.rare && (pair.drops || !pair.high) || measures.weighted < rule.weighted && !pair.high
 }
 
 fn has_other_numbers(pair: &Pair<'_>) -> bool {
@@ -282,7 +282,7 @@ fn is_unclear(pair: &Pair<'_>) -> bool {
     if !pair.high || !pair.is_middling() || measures.plain >= rule.middle_high {
         return false;
     }
-    let few = if measures.common < measures.plain { rule.middle_words } else { rule.middle_common };
+    let few = if measures.weighted < measures.plain { rule.middle_words } else { rule.middle_common };
     pair.words_in_gaps() * few > pair.shorter
 }
 
@@ -305,7 +305,7 @@ fn is_frame(pair: &Pair<'_>) -> bool {
 /// Of texts that are neither short nor long.
 fn is_middling_revision(pair: &Pair<'_>) -> bool {
     let (measures, rule) = (pair.measures, pair.rule);
-    let rises = measures.common >= measures.plain + rule.drop && measures.rare >= rule.middle_rare;
+    let rises = measures.weighted >= measures.plain + rule.drop && measures.rare >= rule.middle_rare;
     rule.grey_middle || rises && pair.words_in_gaps() * rule.middle_common <= pair.shorter
 }
 
@@ -320,8 +320,8 @@ mod tests {
         Profile { tokens: (0..count).map(word).collect(), ..Profile::default() }
     }
 
-    fn measures(plain: u64, common: u64, rare: u64) -> Measures {
-        Measures { plain, common, rare, shared: 0 }
+    fn measures(plain: u64, weighted: u64, rare: u64) -> Measures {
+        Measures { plain, weighted, rare, shared: 0 }
     }
 
     fn reason(left: &Profile, right: &Profile, measures: Measures, rule: Rule) -> Reason {
@@ -388,13 +388,13 @@ mod tests {
     fn a_middling_text_may_differ_in_few_words() {
         // A word that changed leaves no gap but itself: 1 in 40, or 1 in 20 where common text changed.
         let change = |words: u64| -> Vec<std::ops::Range<u64>> { vec![50..50 + words] };
-        for (words, common, expected) in [
+        for (words, weighted, expected) in [
             (2, 9000, Reason::NearlyIdentical),
             (3, 9000, Reason::Unclear),
             (5, 9100, Reason::NearlyIdentical),
             (6, 9100, Reason::Unclear),
         ] {
-            assert_eq!(judged(100, &change(words), measures(9100, common, 9100)), expected, "{words} {common}");
+            assert_eq!(judged(100, &change(words), measures(9100, weighted, 9100)), expected, "{words} {weighted}");
         }
         assert_eq!(judged(100, &change(9), measures(9600, 9000, 9100)), Reason::NearlyIdentical);
     }
@@ -425,13 +425,13 @@ mod tests {
 
     #[test]
     fn a_middling_text_with_furniture_added_is_a_revision_and_else_unclear() {
-        for (words, common, rare, expected) in [
+        for (words, weighted, rare, expected) in [
             (5, 8500, 9500, Reason::Revision),
             (6, 8500, 9500, Reason::Unclear),
             (5, 8499, 9500, Reason::Unclear),
             (5, 8500, 9499, Reason::Unclear),
         ] {
-            assert_eq!(judged(100, &[50..50 + words], measures(8000, common, rare)), expected);
+            assert_eq!(judged(100, &[50..50 + words], measures(8000, weighted, rare)), expected);
         }
         let loose = Rule { grey_middle: true, ..Rule::DEFAULT };
         let (one, other) = (text(100, &[]), text(100, &[50..80]));

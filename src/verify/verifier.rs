@@ -29,11 +29,11 @@ use crate::verify::texts::TextStore;
 /// A reason, and the measures that it rests on.
 pub type Verdict = (Reason, Measures);
 
-/// Verdicts by column: the reasons, and the plain, common and rare similarities.
+/// Verdicts by column: the reasons, and the plain, weighted and rare similarities.
 pub fn columns(found: &[Verdict]) -> (Vec<u8>, [Vec<u16>; 3]) {
     let column = |pick: fn(&Measures) -> u64| gathered(found.iter().map(|(_, measures)| pick(measures) as u16));
     let reasons = gathered(found.iter().map(|(reason, _)| *reason as u8));
-    (reasons, [column(|m| m.plain), column(|m| m.common), column(|m| m.rare)])
+    (reasons, [column(|m| m.plain), column(|m| m.weighted), column(|m| m.rare)])
 }
 
 /// Fewer pairs, or profiles, than this are left to the calling thread.
@@ -230,7 +230,7 @@ impl Verifier {
         self.text_of.clear();
     }
 
-    /// Plain, common and rare similarity, and shared and all features, of each pair.
+    /// Plain, weighted and rare similarity, and shared and all features, of each pair.
     pub fn measure(
         &mut self,
         pairs: &[(u32, u32)],
@@ -240,7 +240,7 @@ impl Verifier {
         let mut found = zeros::<[u32; 6]>(pairs.len());
         self.each(pairs, &mut found, threads, cancel, |one, other, row| {
             let m = measure(one, other);
-            *row = [m.plain, m.common, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
+            *row = [m.plain, m.weighted, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
         })?;
         Ok(found)
     }
@@ -606,7 +606,7 @@ mod tests {
 
     #[test]
     fn columns_are_those_of_each_verdict() {
-        let measures = Measures { plain: 7, common: 8, rare: 9, ..Measures::default() };
+        let measures = Measures { plain: 7, weighted: 8, rare: 9, ..Measures::default() };
         let (reasons, figures) =
             columns(&[(Reason::TooDifferent, Measures::default()), (Reason::TooDifferent, measures)]);
         assert_eq!(reasons, [Reason::TooDifferent as u8; 2]);
