@@ -322,7 +322,7 @@ def walk_pairs(
 ) -> tuple[npt.NDArray[np.uint32], list[int]]:
     """An order of pairs in which near documents are together, and where its parts end."""
 
-def picture_fingerprints(
+def image_fingerprints(
     thumbs: npt.NDArray[np.uint8],
     views: npt.NDArray[np.int64],
     symmetries: npt.NDArray[np.uint8],
@@ -331,7 +331,7 @@ def picture_fingerprints(
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Words and validity of thumbnails (n x 16384) through views (1/65536 pixels) and masks of symmetries."""
 
-def picture_agreements(
+def image_agreements(
     thumbs: npt.NDArray[np.uint8],
     left: npt.NDArray[np.int64],
     right: npt.NDArray[np.int64],
@@ -343,12 +343,12 @@ def picture_agreements(
     A mark says of a block of the left one: 0 the same, 1 differs, 2 not in the right one, 3 too plain.
     """
 
-def picture_corners(
+def image_corners(
     thumbs: npt.NDArray[np.uint8], most: int, threads: int | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
     """Corners of thumbnails: the image of each, its place in the unit square, its 256 bits."""
 
-def picture_maps(
+def image_maps(
     matches: npt.NDArray[np.float32], ends: npt.NDArray[np.int64], least: int, threads: int | None = None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """For each run of matches (x, y left; x, y right) the map that they elect and its votes; 0 for none."""

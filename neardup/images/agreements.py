@@ -41,7 +41,7 @@ def marked_agreements(
     thumbs: Thumbs, left: Rows, right: Rows, maps: Numbers, threads: int | None
 ) -> tuple[Numbers, npt.NDArray[np.uint8]]:
     """The same, and what each block of the left image says: a place in `MARKS`."""
-    return _native.picture_agreements(
+    return _native.image_agreements(
         thumbs[:, :PIXELS],
         left.astype(np.int64),
         right.astype(np.int64),

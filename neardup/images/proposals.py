@@ -99,7 +99,7 @@ def propose_by_corners(
     the whole images, if they were made before.
     """
     most = max(8, int(CORNERS * min(1.0, (IMAGES / max(1, len(thumbs))) ** 0.5)))
-    image, place, words = _native.picture_corners(thumbs[:, :PIXELS], most, threads)
+    image, place, words = _native.image_corners(thumbs[:, :PIXELS], most, threads)
     split = int(np.searchsorted(image, first))
     prints = Fingerprints(words[split:], bits=256)
     other = Fingerprints(words[:split], bits=256) if first else None
@@ -121,9 +121,7 @@ def propose_by_corners(
     key = image[one] << 32 | image[two]
     begin = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.zeros(0, dtype=np.int64)
     matches = np.column_stack([place[one], place[two]]).astype(np.float32)
-    maps, votes = _native.picture_maps(
-        matches, np.append(begin, len(key))[1:].astype(np.int64), VOTES, threads
-    )
+    maps, votes = _native.image_maps(matches, np.append(begin, len(key))[1:].astype(np.int64), VOTES, threads)
     rows = np.flatnonzero(votes)
     left, right, maps = image[one[begin[rows]]], image[two[begin[rows]]], maps[rows]
     # The one that is shown smaller lies in the other.

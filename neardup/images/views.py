@@ -102,7 +102,7 @@ def fingerprints_of(
     """Words and validity for every thumbnail, view and symmetry, in this order."""
     fixed = np.array([view.fixed for view in views], dtype=np.int64).reshape(-1, 6)
     masks = np.array([sum(1 << one for one in view.symmetries) for view in views], dtype=np.uint8)
-    words, valid = _native.picture_fingerprints(thumbs[:, :PIXELS], fixed, masks, least, threads)
+    words, valid = _native.image_fingerprints(thumbs[:, :PIXELS], fixed, masks, least, threads)
     return words, valid
 
 

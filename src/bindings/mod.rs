@@ -4,12 +4,12 @@ mod arrays;
 mod arrow;
 mod errors;
 mod hamming;
+mod image;
 mod index;
 mod interpreter;
 mod interrupt;
 mod jsonl;
 mod order;
-mod picture;
 mod stream;
 mod survey;
 mod text;
@@ -38,6 +38,8 @@ mod _native {
     #[pymodule_export]
     use super::hamming::{components, groups, join, join_nearest, join_plan, set_simd, simd_level};
     #[pymodule_export]
+    use super::image::{image_agreements, image_corners, image_fingerprints, image_maps};
+    #[pymodule_export]
     use super::index::{HammingIndex, PairStream, check_index, index_stamp};
     #[pymodule_export]
     use super::interrupt::{check_thread_memory, watch};
@@ -45,8 +47,6 @@ mod _native {
     use super::jsonl::{line_ends, read_jsonl};
     #[pymodule_export]
     use super::order::{most_alike, one_of_each, ordered, stars_of_pairs};
-    #[pymodule_export]
-    use super::picture::{picture_agreements, picture_corners, picture_fingerprints, picture_maps};
     #[pymodule_export]
     use super::stream::{SimhashValue, StreamIndex};
     #[pymodule_export]

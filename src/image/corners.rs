@@ -1,12 +1,12 @@
 #![forbid(unsafe_code)]
-//! Corners of pictures: where a thumbnail has something to hold on to, and 256 bits that describe each.
+//! Corners of images: where a thumbnail has something to hold on to, and 256 bits that describe each.
 //!
-//! A part of a picture, or a picture within a page, has the corners of the whole at other places and
+//! A part of an image, or an image within a page, has the corners of the whole at other places and
 //! sizes. Corners are looked for at several sizes of the thumbnail; a corner's bits say which of two
-//! places near it is darker, for 256 pairs of places. Matching corners of two pictures vote for the
+//! places near it is darker, for 256 pairs of places. Matching corners of two images vote for the
 //! map between them: two matches make a guess, the others agree with it or do not.
 
-use crate::image::picture::{Map, PIXELS, SIDE};
+use crate::image::thumbs::{Map, PIXELS, SIDE};
 use crate::system::fault::{Fault, require};
 use crate::system::memory::collected;
 use crate::system::parallel::{Cancel, map, thread_count};
@@ -162,7 +162,7 @@ pub fn corners(thumb: &[u8], places: &[[i32; 4]], most: usize) -> Vec<Corner> {
     found
 }
 
-/// Matching corners: x and y in the left picture, x and y in the right one.
+/// Matching corners: x and y in the left image, x and y in the right one.
 pub type Match = [f32; 4];
 
 /// How far a match may be from where a map takes it, in the unit square.
@@ -199,7 +199,7 @@ fn guessed(one: &Match, other: &Match) -> Option<[f32; 4]> {
     (0.4..=2.5).contains(&(sx / sy)).then_some([sx, tx, sy, ty])
 }
 
-/// The matches that agree with a guess, each corner of the left picture once.
+/// The matches that agree with a guess, each corner of the left image once.
 fn supporters<'a>(matches: &'a [Match], guess: &'a [f32; 4]) -> impl Iterator<Item = &'a Match> {
     let [sx, tx, sy, ty] = *guess;
     let mut seen: Vec<[f32; 2]> = Vec::new();
@@ -224,8 +224,8 @@ pub fn corners_of(thumbs: &[u8], most: usize, threads: Option<usize>, cancel: &C
         if cancel.is_set() { Vec::new() } else { corners(thumb, &places, most) }
     });
     let all = || found.iter().flatten();
-    let pictures = (0..).zip(&found).flat_map(|(picture, own)| own.iter().map(move |_| picture));
-    (collected(pictures), collected(all().map(|one| [one.x, one.y])), collected(all().map(|one| one.words)))
+    let images = (0..).zip(&found).flat_map(|(image, own)| own.iter().map(move |_| image));
+    (collected(images), collected(all().map(|one| [one.x, one.y])), collected(all().map(|one| one.words)))
 }
 
 /// For each run of matches, which end where *ends* says, the map that they elect and its votes; zeros for none.
@@ -266,12 +266,12 @@ mod tests {
     }
 
     #[test]
-    fn a_flat_picture_has_no_corners() {
+    fn a_flat_image_has_no_corners() {
         assert!(corners(&[7; PIXELS], &places(), 60).is_empty());
     }
 
     #[test]
-    fn corners_move_with_the_picture() {
+    fn corners_move_with_the_image() {
         let image = noise(3);
         let moved: Vec<f32> =
             (0..PIXELS).map(|at| image[(at / SIDE) * SIDE + (at % SIDE + 10).min(SIDE - 1)]).collect();
@@ -308,11 +308,11 @@ mod tests {
     fn corners_of_many_are_those_of_each_in_their_order() {
         let thumbs = [bytes(&noise(3)), vec![7; PIXELS], bytes(&noise(4))].concat();
         for threads in [1, 3] {
-            let (pictures, spots, words) = corners_of(&thumbs, 20, Some(threads), &Cancel::new());
+            let (images, spots, words) = corners_of(&thumbs, 20, Some(threads), &Cancel::new());
             let first = corners(&thumbs[..PIXELS], &places(), 20);
-            assert!(pictures.is_sorted() && !pictures.contains(&1) && pictures.contains(&2));
+            assert!(images.is_sorted() && !images.contains(&1) && images.contains(&2));
             assert_eq!(spots[..first.len()], first.iter().map(|one| [one.x, one.y]).collect::<Vec<_>>());
-            assert_eq!((pictures.len(), spots.len()), (words.len(), words.len()));
+            assert_eq!((images.len(), spots.len()), (words.len(), words.len()));
         }
     }
 

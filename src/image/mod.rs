@@ -2,4 +2,4 @@
 //! Images: thumbnails to fingerprints, and the agreement of two of them.
 
 pub mod corners;
-pub mod picture;
+pub mod thumbs;

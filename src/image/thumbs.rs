@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
-//! Pictures: fingerprints of thumbnails, and the measured agreement of two of them.
+//! Images: fingerprints of thumbnails, and the measured agreement of two of them.
 //!
-//! A picture is a grey thumbnail of 128 x 128 bytes, whatever its shape was. Its fingerprint is the
-//! signs of the 256 lowest frequencies of its cosine transform, in integers. Two pictures are aligned
+//! An image is a grey thumbnail of 128 x 128 bytes, whatever its shape was. Its fingerprint is the
+//! signs of the 256 lowest frequencies of its cosine transform, in integers. Two images are aligned
 //! by an affine map that is improved step by step (Gauss-Newton, with weights that make parts that
 //! differ count little); then block after block says whether the same is to be seen there.
 
@@ -20,7 +20,7 @@ const TOP: usize = 22;
 /// Fixed point of the maps of `View`.
 pub const UNIT: i64 = 1 << 16;
 
-/// A way to look at a picture: where the samples of a 64 x 64 grid lie in its thumbnail, in 1/65536 pixels.
+/// A way to look at an image: where the samples of a 64 x 64 grid lie in its thumbnail, in 1/65536 pixels.
 #[derive(Clone, Copy, Debug)]
 pub struct View(pub [i64; 6]);
 
@@ -70,7 +70,7 @@ impl Tables {
         found
     }
 
-    /// The bits of the picture seen through a symmetry: 1 mirrors across, 2 down, 4 swaps the axes first.
+    /// The bits of the image seen through a symmetry: 1 mirrors across, 2 down, 4 swaps the axes first.
     fn bits(&self, transform: &[[f64; TOP]; TOP], symmetry: u8) -> [u64; 4] {
         let mut words = [0u64; 4];
         for (at, &(u, v)) in self.frequencies.iter().enumerate() {
@@ -92,7 +92,7 @@ fn between(place: i64) -> (usize, usize, i32) {
     (before, (before + 1).min(SIDE - 1), ((place % UNIT) >> 8) as i32)
 }
 
-/// The samples of a view, in quarters of a grey level; the edge is continued outside of the picture.
+/// The samples of a view, in quarters of a grey level; the edge is continued outside of the image.
 fn look(thumb: &[u8], view: &View) -> [i16; CELLS] {
     let [xx, xy, x0, yx, yy, y0] = view.0;
     let mut samples = [0i16; CELLS];
@@ -115,7 +115,7 @@ fn look(thumb: &[u8], view: &View) -> [i16; CELLS] {
     samples
 }
 
-/// The fingerprints of one picture through some views, each with the symmetries whose bits are set in
+/// The fingerprints of one image through some views, each with the symmetries whose bits are set in
 /// `symmetries`; None where a view deviates from its mean by less than `least` quarters of a grey level.
 pub fn fingerprints(
     tables: &Tables,
@@ -147,7 +147,7 @@ pub fn fingerprints_of(
     cancel: &Cancel,
 ) -> Result<(Vec<u64>, Vec<bool>), Fault> {
     let too_far = views.iter().any(|(view, _)| view.iter().any(|value| value.unsigned_abs() > 1 << 32));
-    require(!too_far, "a view lies too far outside of the picture")?;
+    require(!too_far, "a view lies too far outside of the image")?;
     let views: Vec<(View, u8)> = views.iter().map(|(view, symmetries)| (View(*view), *symmetries)).collect();
     let each: usize = views.iter().map(|(_, symmetries)| symmetries.count_ones() as usize).sum();
     let (count, tables) = (thumbs.len() / PIXELS, Tables::new());
@@ -176,11 +176,11 @@ pub fn fingerprints_of(
 /// An affine map of unit squares: x' = m0 x + m1 y + m2, y' = m3 x + m4 y + m5.
 pub type Map = [f64; 6];
 
-/// What was found of two pictures.
+/// What was found of two images.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     pub map: Map,
-    /// Shares of the two pictures that the other one shows as well.
+    /// Shares of the two images that the other one shows as well.
     pub covered: f64,
     pub covering: f64,
     /// Correlation of all of it.
@@ -200,12 +200,12 @@ pub struct Agreement {
     pub inner_mean: f64,
     pub inner_share: f64,
     pub inner_blocks: f64,
-    /// What each block of the first picture says, in the coarse image.
+    /// What each block of the first image says, in the coarse image.
     pub marks: [Mark; BLOCKS * BLOCKS],
 }
 
 /// What a block says: that both show the same there or not, that there is nothing to tell by, or that the
-/// other picture does not show that place.
+/// other image does not show that place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(u8)]
 pub enum Mark {
@@ -216,7 +216,7 @@ pub enum Mark {
     Plain,
 }
 
-/// A picture at 32, 64 and 128 pixels a side.
+/// An image at 32, 64 and 128 pixels a side.
 struct Levels([Vec<f32>; 3]);
 
 impl Levels {
@@ -552,7 +552,7 @@ pub fn agreements(
     cancel: &Cancel,
 ) -> Result<Agreements, Fault> {
     let known = |value: &i64| usize::try_from(*value).is_ok_and(|value| value < thumbs.len() / PIXELS);
-    require(left.iter().chain(right).all(known), "a pair names a picture that is not there")?;
+    require(left.iter().chain(right).all(known), "a pair names an image that is not there")?;
     require(left.len() == right.len() && left.len() == maps.len(), "one left, one right and one map a pair")?;
     let thumb = |row: i64| &thumbs[row as usize * PIXELS..][..PIXELS];
     let (mut numbers, mut marks) = (filled(left.len(), [0.0; NUMBERS]), filled(left.len(), [0; BLOCKS * BLOCKS]));
@@ -587,11 +587,11 @@ mod tests {
         (0..PIXELS).map(value).chain([9; PIXELS]).chain((0..PIXELS).map(|at| value(at + PIXELS))).collect()
     }
 
-    /// The whole of a picture, as it is and mirrored across.
+    /// The whole of an image, as it is and mirrored across.
     const VIEWS: [([i64; 6], u8); 1] = [([2 * UNIT, 0, 0, 0, 2 * UNIT, 0], 0b11)];
 
     #[test]
-    fn a_flat_picture_has_no_fingerprints_and_the_others_one_for_each_symmetry() {
+    fn a_flat_image_has_no_fingerprints_and_the_others_one_for_each_symmetry() {
         for threads in [1, 3] {
             let (words, valid) = fingerprints_of(&thumbs(), &VIEWS, 8, Some(threads), &Cancel::new()).unwrap();
             assert_eq!(valid, [true, true, false, false, true, true]);
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_agrees_with_itself_and_pairs_keep_their_places() {
+    fn an_image_agrees_with_itself_and_pairs_keep_their_places() {
         let map = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0];
         let agree = |left: &[i64], right: &[i64], maps: &[Map]| {
             agreements(&thumbs(), left, right, maps, Some(2), &Cancel::new())
