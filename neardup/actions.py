@@ -37,7 +37,8 @@ from neardup.sources.streams import Broken
 from neardup.types import PROTECTED
 from neardup.undologs import ACTIONS, Entry, Log, Writer, inside, parse_log
 
-WHOLE: Final = ("text", "image")  # formats in which a file is one document
+# Formats in which a file is one document. No set: what a manifest says may be anything.
+WHOLE: Final = tuple(row.name for row in FORMATS.values() if row.whole)
 _READ: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -66,8 +67,8 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What an action is to do."""
+class Removals:
+    """What an action is to do: the files that go, and those that are left as they are."""
 
     action: str
     removals: tuple[Removal, ...]
@@ -95,7 +96,7 @@ class _Unfit(Exception):
 # --- what is to go ---------------------------------------------------------------------------------------
 
 
-def plan_removals(run: Run, action: str, *, trash: str | None = None, within: Sequence[str] = ()) -> Plan:
+def plan_removals(run: Run, action: str, *, trash: str | None = None, within: Sequence[str] = ()) -> Removals:
     """What *action* would do with the duplicates of *run*. Nothing is touched.
 
     Only files below *within* go, and only if their keepers are there, too; a run that this user's neardup did
@@ -139,7 +140,7 @@ def plan_removals(run: Run, action: str, *, trash: str | None = None, within: Se
         except _Unfit as fault:
             left.append(Left(id, str(fault), fault.expected))
     place = os.path.abspath(trash) if trash and action == "trash" else None
-    return Plan(action, tuple(removals), tuple(left), Proofs(run), place)
+    return Removals(action, tuple(removals), tuple(left), Proofs(run), place)
 
 
 def _of(run: Run) -> str:
@@ -238,7 +239,9 @@ def _nothing(step: str) -> None:
     """Between two steps of an action; tests change the files here."""
 
 
-def remove(plan: Plan, log: str | os.PathLike[str], *, between: Callable[[str], None] = _nothing) -> Outcome:
+def remove(
+    plan: Removals, log: str | os.PathLike[str], *, between: Callable[[str], None] = _nothing
+) -> Outcome:
     """Do what *plan* says, file by file, and write it to *log*, which must not exist yet.
 
     *between* is called with the name of each step that follows; it is there for tests.
@@ -247,12 +250,12 @@ def remove(plan: Plan, log: str | os.PathLike[str], *, between: Callable[[str], 
         return _each(plan, lambda number, removal: _remove(number, removal, plan, lines, between))
 
 
-def rehearse(plan: Plan) -> Outcome:
+def rehearse(plan: Removals) -> Outcome:
     """What `remove` would do now, with the same checks and measurements; nothing is touched."""
     return _each(plan, lambda number, removal: _rehearse(removal, plan))
 
 
-def _each(plan: Plan, act: Callable[[int, Removal], None]) -> Outcome:
+def _each(plan: Removals, act: Callable[[int, Removal], None]) -> Outcome:
     outcome = Outcome(left=list(plan.left))
     for number, removal in enumerate(plan.removals):
         try:
@@ -284,12 +287,12 @@ def _found(path: str, root: str | None, *, what: str = "") -> Iterator[Place]:
         yield place
 
 
-def _rehearse(removal: Removal, plan: Plan) -> None:
+def _rehearse(removal: Removal, plan: Removals) -> None:
     with _both(removal) as (place, keeper):
         _looked_at(place, keeper, removal, plan)
 
 
-def _looked_at(place: Place, keeper: Place, removal: Removal, plan: Plan) -> os.stat_result:
+def _looked_at(place: Place, keeper: Place, removal: Removal, plan: Removals) -> os.stat_result:
     """The status of a file that may go: it and its keeper are what the run compared, and are a pair."""
     before = _verified(place, removal.file)
     _verified(keeper, removal.keeper, what="its keeper ")
@@ -298,7 +301,9 @@ def _looked_at(place: Place, keeper: Place, removal: Removal, plan: Plan) -> os.
     return before
 
 
-def _remove(number: int, removal: Removal, plan: Plan, lines: Writer, between: Callable[[str], None]) -> None:
+def _remove(
+    number: int, removal: Removal, plan: Removals, lines: Writer, between: Callable[[str], None]
+) -> None:
     between("check")
     with ExitStack() as stack:
         place, keeper = stack.enter_context(_both(removal))
@@ -340,7 +345,7 @@ def _remove(number: int, removal: Removal, plan: Plan, lines: Writer, between: C
         lines.write(step="done", number=number)
 
 
-def _finish(plan: Plan, place: Place, aside: Place, keeper: Place, target: str | None) -> None:
+def _finish(plan: Removals, place: Place, aside: Place, keeper: Place, target: str | None) -> None:
     if plan.action == "delete":
         aside.unlink()
     elif plan.action == "trash":

@@ -2,17 +2,18 @@
 
 The two are read anew, and what is measured is bound to their digests. Texts must have the similarity
 that the evidence says, and the rule of the run must accept them as if there were no other document.
-What many documents share, and neighbours, are not asked again: a pair
-alone passes these tests, and the seal of the run vouches for who made them.
+What many documents share, and neighbours, are not looked at again: the two
+alone pass the tests, and the seal of the run vouches for whoever made it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from neardup.errors import NeardupError
+from neardup.errors import DamagedFile, NeardupError, RefusedInput, shown
 from neardup.images import comparisons, proposals, rules
 from neardup.images.thumbs import BadImage, Thumbnail, decode
 from neardup.runs import Input, Run
@@ -37,6 +38,9 @@ class Unproved(Exception):
     """A pair that is not what the run says; the message says why."""
 
 
+Again = Callable[[Input, Input, Proof], None]
+
+
 class Remeasured(NamedTuple):
     """The verdict on two texts as if there were no others."""
 
@@ -49,28 +53,22 @@ class Proofs:
     """Measures pairs of files by the rule of a run."""
 
     def __init__(self, run: Run) -> None:
-        settings = run.settings
-        self._request = Request(html=bool(settings.get("html")))
-        self._rule: rules.ImageRule | None = None
-        self._measure: Measure | None = None
-        if settings.get("format") == "image":
-            asked = settings.get("radius")
-            self._rule = run.image_rule
-            self._radius = max(asked, proposals.RADIUS) if type(asked) is int else proposals.RADIUS
-        else:
-            self._measure = run.measure
+        content = run.content
+        if content.name not in AGAIN:
+            raise RefusedInput(f"{content.noun}s cannot be measured again, so none of them is removed")
+        self._again = AGAIN[content.name](run)
 
     def check(self, file: Input, keeper: Input, proof: Proof) -> None:
         """Raise Unproved unless *file*, of the bytes that its digest names, is a duplicate of *keeper*."""
-        if file.sha256 == keeper.sha256:
-            return
-        if self._rule is not None:
-            found = comparisons.compare(_image(keeper), _image(file), self._rule, radius=self._radius)
-            if not found.accepted:
-                raise Unproved(f"measured again, it is not a duplicate of its keeper: {found.reason}")
-            return
-        assert self._measure is not None
-        again = remeasured(self._measure, self._text(keeper, "its keeper "), self._text(file))
+        if file.sha256 != keeper.sha256:
+            self._again(file, keeper, proof)
+
+
+def _texts(run: Run) -> Again:
+    measure, request = run.measure, Request(html=bool(run.settings.get("html")))
+
+    def check(file: Input, keeper: Input, proof: Proof) -> None:
+        again = remeasured(measure, _text(keeper, request, "its keeper "), _text(file, request))
         if again.reason in EQUAL:
             return
         if proof.reason in EQUAL:
@@ -83,16 +81,39 @@ class Proofs:
                 f"not {proof.similarity:.4f} as the evidence says"
             )
 
-    def _text(self, one: Input, what: str = "") -> str:
-        # A file of a folder, so that no link is followed to it.
-        file = File(one.path, root=os.path.dirname(one.path))
-        try:
-            text = content(file, self._request)
-        except (Broken, Unfit, NeardupError, OSError) as fault:
-            raise Unproved(f"{what}cannot be measured again: {fault}") from None
-        if file.hashed() != one.sha256:
-            raise Unproved(f"{what}changed since the run: its content is another")
-        return text
+    return check
+
+
+def _images(run: Run) -> Again:
+    name, similarity = run.judged_by
+    if name not in rules.RULES:
+        raise DamagedFile(f"run {run.path!r} has no rule for images, but {shown(name)}")
+    rule = rules.rule_of(name, similarity, ignore_colour=run.settings.get("ignore_colour") is True)
+    asked = run.settings.get("radius")
+    radius = max(asked, proposals.RADIUS) if type(asked) is int else proposals.RADIUS
+
+    def check(file: Input, keeper: Input, proof: Proof) -> None:
+        found = comparisons.compare(_image(keeper), _image(file), rule, radius=radius)
+        if not found.accepted:
+            raise Unproved(f"measured again, it is not a duplicate of its keeper: {found.reason}")
+
+    return check
+
+
+AGAIN: Final[Mapping[str, Callable[[Run], Again]]] = {"text": _texts, "image": _images}
+"""How each content is measured again."""
+
+
+def _text(one: Input, request: Request, what: str = "") -> str:
+    # A file of a folder, so that no link is followed to it.
+    file = File(one.path, root=os.path.dirname(one.path))
+    try:
+        text = content(file, request)
+    except (Broken, Unfit, NeardupError, OSError) as fault:
+        raise Unproved(f"{what}cannot be measured again: {fault}") from None
+    if file.hashed() != one.sha256:
+        raise Unproved(f"{what}changed since the run: its content is another")
+    return text
 
 
 def _image(one: Input) -> Thumbnail:

@@ -22,10 +22,12 @@ from neardup import _native, contents
 from neardup.arrays import core_texts
 from neardup.candidates import Candidates
 from neardup.contents import CONTENTS, Content, Words, Work, content_for
+from neardup.errors import RefusedInput
 from neardup.fingerprints import Fingerprints
 from neardup.numbering import steps
 from neardup.pairs import join
 from neardup.pipeline import checkpoints_in, run
+from neardup.proofs import Proofs
 from neardup.registry import Registry
 from neardup.representatives import Representatives
 from neardup.requests import Request
@@ -235,6 +237,11 @@ def test_its_parts_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert calls == 3 + 2  # of four pairs, two had been judged
 
 
-def test_what_it_cannot_do_is_said() -> None:
+def test_what_it_cannot_do_is_said(tmp_path: Path) -> None:
+    found().write(tmp_path / "out")
+    with pytest.raises(
+        RefusedInput, match="fingerprints cannot be measured again, so none of them is removed"
+    ):
+        Proofs(Run(tmp_path / "out"))
     with pytest.raises(ValueError, match="search is not for fingerprints"):
         Foreign().search("f0", [], contents.Wanted())

@@ -18,8 +18,6 @@ from neardup import results
 from neardup.contents import Content, content_of_run
 from neardup.errors import DamagedFile, InvalidValue, RefusedInput, Said, Setting, shown
 from neardup.files import file_digest
-from neardup.images.rules import RULES as IMAGE_RULES
-from neardup.images.rules import ImageRule, rule_of
 from neardup.results import evidence_schema
 from neardup.runs import manifests
 from neardup.runs.folders import ANNOTATIONS, EVIDENCE, SCHEME
@@ -94,17 +92,11 @@ class Run:
     @property
     def measure(self) -> Measure:
         """What decided whether a pair of texts is one."""
-        return parse_measure(*self._rule())
+        return parse_measure(*self.judged_by)
 
     @property
-    def image_rule(self) -> ImageRule:
-        """The same for images."""
-        name, similarity = self._rule()
-        if name not in IMAGE_RULES:
-            raise DamagedFile(f"run {self.path!r} has no rule for images, but {shown(name)}")
-        return rule_of(name, similarity, ignore_colour=self.settings.get("ignore_colour") is True)
-
-    def _rule(self) -> tuple[str, float | None]:
+    def judged_by(self) -> tuple[str, float | None]:
+        """The name of its rule, and the least similarity if that was set."""
         name, similarity = self.settings.get("verify") or "default", self.settings.get("similarity")
         number = isinstance(similarity, int | float) and 0 < similarity <= 1
         if not isinstance(name, str) or not (similarity is None or number):
