@@ -16,6 +16,8 @@ class Sizes:
     """Documents whose rows are made at a time."""
     round: int = 8192
     """Pairs judged together, where none must be judged with its neighbours."""
+    part: int = 1 << 15
+    """Pairs judged together with their neighbours, at least; more only if one neighbourhood has more."""
     neighbours: int = 32
     """How many nearest candidates of a text are considered first: only this one affects what is measured."""
     checkpoint_seconds: float = 30.0

@@ -26,8 +26,7 @@ from neardup.sizes import Sizes
 
 # Small batches and a checkpoint after each: a small job has all the steps of a large one.
 CONSTANTS = [
-    ("neardup.jobs", "Job", partial(Job, sizes=Sizes(checkpoint_seconds=-1.0, block=4096))),
-    ("neardup.verifiers.verifier", "PART", 1),
+    ("neardup.jobs", "Job", partial(Job, sizes=Sizes(checkpoint_seconds=-1.0, block=4096, part=1))),
 ]
 
 DATE = "1700000000"

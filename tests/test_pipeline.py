@@ -82,7 +82,7 @@ def test_bad_records_are_told_up_to_a_thousand() -> None:
     assert all(len(bad.raw) <= 1000 for bad in result.bad)
 
 
-def test_verify_tells_how_many_pairs_are_done_of_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_tells_how_many_pairs_are_done_of_how_many() -> None:
     seen: dict[str, Any] = {}
 
     class Listener(Observer):
@@ -91,8 +91,8 @@ def test_verify_tells_how_many_pairs_are_done_of_how_many(monkeypatch: pytest.Mo
             told = seen.setdefault(name, (options, []))[1]
             yield lambda documents, at: told.append(at)
 
-    monkeypatch.setattr("neardup.verifiers.verifier.PART", 1)
-    pairs = nd.dedupe(collection(40), observer=Listener()).summary["candidate_pairs"]
+    sizes = Sizes(part=1)
+    pairs = nd.dedupe(collection(40), observer=Listener(), sizes=sizes).summary["candidate_pairs"]
     options, told = seen["verify"]
     assert (options["total"], options["unit"]) == (pairs, "pairs")
     assert told == sorted(told)

@@ -16,7 +16,7 @@ from .corpus import collection
 
 @pytest.mark.parametrize("verify", ["default", "jaccard:0.5", "none"])
 def test_a_run_in_the_smallest_steps_says_the_same(tmp_path: Path, verify: str) -> None:
-    small = Sizes(rows=1, round=1, checkpoint_seconds=-1.0)
+    small = Sizes(rows=1, round=1, part=1, checkpoint_seconds=-1.0)
     usual = nd.dedupe(collection(40), verify=verify)
     other = nd.dedupe(collection(40), verify=verify, sizes=small, work=str(tmp_path))
     assert other.annotations.equals(usual.annotations)

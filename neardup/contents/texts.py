@@ -180,7 +180,8 @@ class TextFlow:
         # A text that is in no pair is near nothing, and is never needed.
         needed = TextNumbers(either(len(self.texts), found.left, found.right))
         with set_aside(needed, self.texts, measure, frequencies, self.work) as verifier:
-            yield Sharing(verifier, self.work.sizes.round) if measure.rule is None else Ruling(verifier)
+            sizes = self.work.sizes
+            yield Sharing(verifier, sizes.round) if measure.rule is None else Ruling(verifier, sizes.part)
 
 
 @contextmanager
@@ -240,10 +241,11 @@ class Ruling:
     """Judges texts that were set aside by a rule, which looks at the neighbours of both."""
 
     verifier: Verifier
+    part: int
 
     def parts(self, found: Candidates) -> Iterable[PairNumbers]:
-        """All pairs of a text stand in one part."""
-        return (PairNumbers(part) for part in self.verifier.parts(found.left, found.right))
+        """All pairs of a text are in one part."""
+        return (PairNumbers(part) for part in self.verifier.parts(found.left, found.right, self.part))
 
     def judge_part(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
         return self.verifier.judge_together(left, right)

@@ -14,6 +14,7 @@ from neardup import _native
 from neardup.arrays import core_texts
 from neardup.errors import InvalidValue, shown
 from neardup.schemes.model import Scheme
+from neardup.sizes import USUAL
 from neardup.verifiers.measures import Measure, counted, measuring_scheme, parse_measure
 from neardup.verifiers.reasons import code_of
 from neardup.verifiers.rules import NEIGHBOUR, SAME, WHOLE
@@ -24,9 +25,7 @@ Ids = npt.NDArray[Any] | Sequence[Hashable]
 
 # Bytes for texts and their profiles, which take about eight times as much.
 MEMORY: Final = 64 << 20
-# Pairs judged together, at least; more only if one neighbourhood has more. Fewer for long texts, so that
-# their profiles are still there when neighbours are asked.
-PART: Final = 1 << 15
+# Of long texts fewer pairs are judged together, so that their profiles are still there for the neighbours.
 PART_BYTES: Final = 8 << 20
 
 
@@ -86,11 +85,11 @@ class Verifier:
         if not isinstance(ids, np.ndarray):
             self._free += [self._numbers.pop(id) for id in ids if id in self._numbers]
 
-    def parts(self, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> list[Rows]:
-        """Candidate pairs by number, in parts that share no text; near ones stand together."""
+    def parts(self, left: npt.NDArray[Any], right: npt.NDArray[Any], least: int = USUAL.part) -> list[Rows]:
+        """Candidate pairs by number, in parts of *least* or more that share no text, near ones together."""
         mean = self._native.text_bytes // max(len(left), 1) + 1
         one, other = self._numbers_of(left), self._numbers_of(right)
-        order, ends = _native.walk_pairs(self._count, one, other, min(PART, PART_BYTES // mean + 1))
+        order, ends = _native.walk_pairs(self._count, one, other, min(least, PART_BYTES // mean + 1))
         return np.split(order.astype(np.int64), ends[:-1]) if ends else []
 
     def meet(self, left: Ids, right: Ids, plain: npt.NDArray[np.uint16] | None = None) -> None:
