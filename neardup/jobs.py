@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from neardup.contents import content_of
+from neardup.contents import Content, content_of
 from neardup.errors import DamagedFile, InvalidValue, LimitReached, RefusedInput, Said, Setting
 from neardup.files import check_folder, check_free
 from neardup.observers import SILENT, Observer, watching
@@ -66,6 +66,8 @@ class Job:
     inputs: Sequence[str]
     out: str
     scheme: Scheme | None = None
+    content: Content | None = None
+    """What kind of documents the inputs are; if None, the one that the scheme is for."""
     settings: Settings = field(default_factory=Settings)
     reading: Reading = field(default_factory=Reading)
     protect: Sequence[str] = ()
@@ -100,14 +102,14 @@ class Done:
 
 def run_job(job: Job) -> Done:
     """Run the job, or resume it; everything is written when this returns."""
-    content = content_of(job.scheme)
+    content = job.content or content_of(job.scheme)
     check_choices(job.settings, job.scheme, job.threads)
     content.check(job.settings, job.scheme)
     check_folder(job.out)
     # A run that --overwrite replaces stays whole until the new one has its results.
     work = os.path.join(job.out, WORK)
-    stands = job.overwrite and bool(known(job.out))
-    quarantine = Quarantine(os.path.join(work if stands else job.out, QUARANTINE), overwrite=True)
+    replaces = job.overwrite and bool(known(job.out))
+    quarantine = Quarantine(os.path.join(work if replaces else job.out, QUARANTINE), overwrite=True)
     source = _open(job, job.inputs, quarantine)
     protected = _open(job, job.protect, quarantine, PROTECTED) if job.protect else None
     request = Request(
@@ -134,7 +136,7 @@ def run_job(job: Job) -> Done:
         raise LimitReached(f"no folder can be made at {job.out!r}: {error.strerror}") from None
     os.makedirs(os.path.dirname(os.path.abspath(_page(job))), exist_ok=True)
     with watching(job.observer, source, protected), alone(job.out, work):
-        clear(job.out, with_outputs=not stands)
+        clear(job.out, with_outputs=not replaces)
         checkpoints = checkpoints_in(work, request)
         if html := 0 if job.reading.html or job.reading.format else _html_files(source):
             are = counted(html, "input is", "inputs are")
@@ -143,7 +145,7 @@ def run_job(job: Job) -> Done:
             )
         if request.content.remembered:
             checkpoints.remember(_remembered(key, sources))
-        with _named(quarantine, stands), quarantine:
+        with _named(quarantine, replaces), quarantine:
             result = run(request, job.observer, checkpoints)
             if any(one.bad or one.refused for one in sources) and not quarantine.count:
                 # Parts of an earlier process replace the first reading: read once more for the bad records.
@@ -156,9 +158,9 @@ def run_job(job: Job) -> Done:
         stopped = job.guards and any(trip.stopped for trip in result.guards)
         if stopped:
             save_stopped(checkpoints, result, request)
-        if stands and stopped and beside(_page(job), job.out):
+        if replaces and stopped and beside(_page(job), job.out):
             job = replace(job, report=stop_page(job.out))
-        elif stands and not stopped:
+        elif replaces and not stopped:
             remove_run(job.out)
             if quarantine.count:
                 os.replace(os.path.join(work, QUARANTINE), os.path.join(job.out, QUARANTINE))
@@ -324,12 +326,12 @@ def _nothing(source: Source, quarantine: Quarantine) -> str:
 
 
 @contextmanager
-def _named(quarantine: Quarantine, stands: bool) -> Iterator[None]:
+def _named(quarantine: Quarantine, replaces: bool) -> Iterator[None]:
     """Add to errors where the bad records are, if those of the previous run *stand* in the usual place."""
     try:
         yield
     except LimitReached as error:
-        if stands and quarantine.count:
+        if replaces and quarantine.count:
             raise LimitReached(f"{error}; it is {quarantine.path!r}") from None
         raise
 

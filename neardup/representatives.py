@@ -80,9 +80,9 @@ class Representatives:
     def place(self, rows: RowNumbers) -> PrintPlaces:
         """The places of documents' fingerprints: those of the texts in their order, then the others."""
         text = self.of_document[rows]
-        stands = text >= 0
-        stands[stands] = self.document[text[stands]] == rows[stands]
-        return PrintPlaces(np.where(stands, text, len(self) + np.searchsorted(self.others, rows)))
+        first = text >= 0
+        first[first] = self.document[text[first]] == rows[first]
+        return PrintPlaces(np.where(first, text, len(self) + np.searchsorted(self.others, rows)))
 
     def document_at(self, places: PrintPlaces) -> RowNumbers:
         """The documents whose fingerprints are at *places*."""

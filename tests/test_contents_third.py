@@ -6,6 +6,7 @@ duplicates if they differ in at most two bits, and that is checked exactly.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ import pytest
 
 import neardup as nd
 from neardup import _native, contents
+from neardup.adapters import cli
 from neardup.arrays import core_texts
 from neardup.candidates import Candidates
 from neardup.contents import CONTENTS, Content, Words, Work, content_for
@@ -59,7 +61,9 @@ class Foreign(Content):
     words = Words(measured="bits", part="bit", silent="zero")
 
     def claims(self, data: Any) -> bool:
-        return isinstance(data, list) and all(isinstance(row, dict) and "bits" in row for row in data)
+        return isinstance(data, list) and all(
+            row.endswith(".bits.jsonl") if isinstance(row, str) else "bits" in row for row in data
+        )
 
     def scheme_for(self, documents: int) -> Scheme:
         return nd.scheme("news")
@@ -207,9 +211,20 @@ def test_its_run_is_read_again(tmp_path: Path) -> None:
     assert sorted(map(str, again.evidence.to_pylist())) == sorted(map(str, result.evidence.to_pylist()))
 
 
+def test_the_command_line_takes_it_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "rows.bits.jsonl", tmp_path / "out"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    options = ["--text-field", "bits", "--keep", "first", "--no-guards", "--quiet"]
+    assert cli.run(["dedupe", str(path), "-o", str(out), *options]) == 0
+    assert "6 fingerprints: 4 stay" in capsys.readouterr().out
+    again = Run(out)
+    assert again.content == Foreign()
+    assert again.annotations.to_pylist() == found().annotations.to_pylist()
+
+
 def test_its_parts_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(f'{{"id": "{row["id"]}", "bits": "{row["bits"]}"}}\n' for row in ROWS))
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
     sizes = replace(USUAL, checkpoint_seconds=-1, round=1)
 
     def asked() -> Request:

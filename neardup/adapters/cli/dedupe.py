@@ -200,6 +200,7 @@ def command(
         inputs=inputs,
         out=out,
         scheme=scheme,
+        content=content,
         settings=settings,
         reading=Reading(
             text_field=text_field, id_field=id_field, format=kind, html=html, tolerance=tolerance
