@@ -1,7 +1,7 @@
 """Tests mirror the package: each module has a test file by its own name, or by that of its package.
 
 `neardup/sources/jsonl.py` is tested by `test_sources_jsonl.py`, by `test_sources.py`, or by any file whose name
-begins with one of these. The command line is `cli`.
+begins with one of these. The command line is `cli`. What docs and comments say about the tree is true.
 """
 
 from __future__ import annotations
@@ -42,3 +42,25 @@ def test_no_test_patches_a_name_that_may_not_exist(path: Path) -> None:
     """The test would go on, green and empty, when somebody renames what it patches."""
     lenient = "raising=" + "False"
     assert lenient not in re.sub(r"\s", "", path.read_text(encoding="utf-8"))
+
+
+# Paths of the repository as docs and comments name them.
+NAMED = re.compile(
+    r"(?<![\w/.-])(?:src|neardup|tests|tools|docs|benchmarks|examples)/[\w/.-]+\.(?:rs|py|pyi|md|toml|html)\b"
+)
+PAGES = [
+    path
+    for folder in ("", "src", "neardup", "tests", "tools", "docs", "benchmarks", "examples")
+    for pattern in ("*.md", "*.rs", "*.py", "*.pyi")
+    for path in sorted((TESTS.parent / folder).glob(pattern if not folder else f"**/{pattern}"))
+]
+
+
+def test_a_file_that_is_named_is_there() -> None:
+    missing = [
+        f"{path.relative_to(TESTS.parent)} names {name}"
+        for path in PAGES
+        for name in NAMED.findall(path.read_text(encoding="utf-8"))
+        if not (TESTS.parent / name).exists()
+    ]
+    assert not missing

@@ -1,4 +1,4 @@
-"""A peer on the corpus of benchmarks/dedupe.py: JSON Lines in, matched ids out. Runs in the peers' venv.
+"""A peer on the corpus of benchmarks/corpus.py: JSON Lines in, matched ids out. Runs in the peers' venv.
 
     python minhash_peer.py gaoya|rensa|datasketch IN.jsonl OUT.tsv [--limit N]
 

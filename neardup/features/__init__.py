@@ -1,7 +1,7 @@
 """From the text of a document to weighted features. To add a part, write it in the core and add its line.
 
-The core does the work (src/normalize.rs, src/features.rs, src/recipe.rs); `neardup.naive`
-says the same in plain Python.
+The core does the work (src/text/normalize/mod.rs, src/text/features/mod.rs, src/recipe/mod.rs);
+`neardup.naive` says the same in plain Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Feature hashes: bytes in, digest out. To add one, write it in src/hash.rs and add its line here.
+"""Feature hashes: bytes in, digest out. To add one, write it in src/hash/mod.rs and add its line here.
 
 A digest is bytes; `digest_slice` and `bit_order` of a scheme say which of them make the
 fingerprint, and which comes first. Hashes of 64 bits give their value little-endian.
@@ -44,7 +44,7 @@ _ROWS = (
     Hash("sha1", "SHA-1", 160),
     Hash("shake256", "SHAKE256, any width"),
     Hash("blake3-keyed", "BLAKE3 under a secret key, any width; for hostile collections", keyed=True),
-    # For compatibility, from here on (src/foreign.rs).
+    # For compatibility, from here on (src/hash/foreign.rs).
     Hash("fnv1-64", "FNV-1", 64),
     Hash("fnv1-64-zero", "FNV-1 that gives 0 for nothing, as pbtk's does", 64),
     Hash("fnv1a64-zero", "FNV-1a that gives 0 for nothing, as pbtk's does", 64),

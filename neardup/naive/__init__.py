@@ -5,7 +5,7 @@ texts have in common, and whether one is a copy of the other. `keeping`: which o
 documents to what stays, and why.
 
 Nothing here is used by the product. It knows the Unicode version of the running
-interpreter; the core has its own table (src/unicode_table.rs).
+interpreter; the core has its own table (src/text/unicode_table.rs).
 """
 
 from neardup.naive.flow import PROTECTED, dedupe
