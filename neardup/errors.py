@@ -67,7 +67,7 @@ class MissingExtra(NeardupError, ImportError):
 
 
 class Setting(NamedTuple):
-    """The name of a setting in a message; who shows the message may spell it as its users write it."""
+    """The name of a setting in a message; whoever shows the message may spell it as its users write it."""
 
     name: str
     value: Any = None

@@ -261,7 +261,7 @@ class Cut(BaseException):
 
 
 class Power:
-    """It lasts for so many calls."""
+    """It lasts for this many calls."""
 
     def __init__(self, calls: int) -> None:
         self.calls = calls

@@ -1,4 +1,4 @@
-"""Work ahead: other threads make pieces, and nobody who asks for them can tell."""
+"""Work ahead: other threads make the pieces, and the reader cannot tell."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def at_odd_address(buffer: pa.Buffer) -> pa.Buffer:
 
 
 def before_a_guard_page(data: bytes) -> pa.Buffer:
-    """A buffer whose last byte stands right before a page that nobody may read."""
+    """A buffer that ends right before a page that nobody may read."""
     page = mmap.PAGESIZE
     pages = (len(data) + page - 1) // page
     memory = mmap.mmap(-1, (pages + 1) * page)

@@ -330,7 +330,7 @@ def encoder_with_words() -> SimHashDocumentEncoder:
 @pytest.mark.parametrize("fmt", ["BINARY", "PORTABLE", "JSON"])
 def test_an_encoder_is_kept_in_a_file_a_text_and_a_pickle(tmp_path: Path, fmt: str) -> None:
     one = encoder_with_words()
-    expected = one.encode(DOCUMENT)  # and a scheme that was used is no hindrance
+    expected = one.encode(DOCUMENT)  # and a scheme may be used before that
     by_text, by_file = (SimHashDocumentEncoder(size=10, sparsity=0.5) for _ in range(2))
     by_text.loadFromString(one.writeToString())
     one.saveToFile(str(tmp_path / "encoder"), fmt)

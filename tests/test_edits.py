@@ -29,7 +29,7 @@ def test_the_same_chance_makes_the_same_copy_and_another_one_than_the_text(edit:
 
 def test_as_many_words_are_replaced_as_was_said() -> None:
     pairs = zip(TEXT.split(), changed("words", 10).split(), strict=True)
-    assert sum(one != other for one, other in pairs) == 24  # of 240 that are no numbers
+    assert sum(one != other for one, other in pairs) == 24  # of 240 that are not numbers
 
 
 def test_numbers_are_left_alone() -> None:

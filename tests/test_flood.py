@@ -28,7 +28,7 @@ FEATURE, TOKEN = naive.SECOND * naive.WORD, 0
 
 
 def table_of(keys: Any, count: int = 2) -> bytes:
-    """A table of frequencies in which each of the *keys* stands with *count* (docs/formats/scheme.md)."""
+    """A table of frequencies that holds each of the *keys* with *count* (docs/formats/scheme.md)."""
     keys = np.sort(np.asarray(keys, np.uint64))
     head = b"NDFREQ01" + struct.pack("<4Q", 0, 100, 1 << 25, len(keys))
     body = head + keys.astype("<u8").tobytes() + np.full(len(keys), count, "<u4").tobytes()

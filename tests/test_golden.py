@@ -207,7 +207,7 @@ def _(case: Case) -> None:
     "areArticlesSimilar",
 )
 def _(case: Case) -> None:
-    # calculateHammingDistance takes "zzzz" for 0; here what is no hexadecimal digit is an error.
+    # calculateHammingDistance takes "zzzz" for 0; here anything but a hexadecimal digit is an error.
     hashes = [item["simHash"] if isinstance(item, dict) else item for item in case["input"]]
     checked = case["group"] in ("calculateHammingDistance", "areArticlesSimilar")
     bad = checked and not all(

@@ -88,7 +88,7 @@ def test_the_last_line_does_not_say_that_one_stays_where_none_does(tmp_path: Pat
 
 
 def test_nothing_goes_for_what_the_rule_puts_after_it() -> None:
-    # New and old are too far apart; what stands between is nearer to the old one.
+    # New and old are too far apart; what lies between is nearer to the old one.
     new = words(5, 300)
     old = edited(new, 1, 90)
     between = list(old)

@@ -1,4 +1,4 @@
-"""Which way imports point: a module imports only from what stands left of it.
+"""Which way imports point: a module imports only from what is to the left of it.
 
 This is the list that docs/architecture.md explains. A new module or package gets its place here.
 Imports inside functions count as well: being lazy makes them cheaper, not right.

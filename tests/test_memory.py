@@ -48,7 +48,7 @@ def test_a_document_costs_its_bookkeeping_and_not_its_text(tmp_path: Path) -> No
     # Radius 0: no pairs, so that what grows is what is kept of each document; what is read ahead no longer grows.
     small, large = (write(tmp_path / f"{count}.jsonl", count, 12) for count in (150_000, 450_000))
     grown = (peak_of(large, "--radius", "0") - peak_of(small, "--radius", "0")) / 300_000
-    assert grown <= LIMIT, f"{grown:.0f} bytes a document"
+    assert grown <= LIMIT, f"{grown:.0f} bytes per document"
 
 
 def test_longer_texts_cost_no_more(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def check(
     alike = {row["id"]: row["text"].lower().split() for row in rows}
     alike |= {name: alike[name.removeprefix("protected:")] for name in protected}
     evidence = {(row["keeper"], row["id"]): row for row in result.evidence.to_pylist()}
-    assert len(evidence) == result.evidence.num_rows, "a pair stands twice"
+    assert len(evidence) == result.evidence.num_rows, "a pair is listed twice"
     for id, row in annotations.items():
         keeper = row["duplicate_of"]
         assert (keeper is None) == (row["distance"] is None)

@@ -300,7 +300,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def box(browser: Browser, name: str) -> tuple[int, int, int, int]:
-    """Where the first element of that class stands in the window."""
+    """Where the first element of that class is in the window."""
     where = browser.ask(
         f"(one => [one.left, one.top, one.right, one.bottom])(document.querySelector('.{name}').getBoundingClientRect())"
     )

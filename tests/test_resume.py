@@ -77,7 +77,7 @@ def clear(folder: Path) -> None:
 
 
 def check_whole(folder: Path, expected: dict[str, bytes]) -> None:
-    """What stands there under its own name is complete; half a file never is."""
+    """Whatever has its own name there is complete, never half a file."""
     for name, data in files_of(folder / "out").items():
         if not name.startswith("."):
             assert data == expected[name], f"{name} is not complete"

@@ -273,7 +273,7 @@ def test_a_pipe_that_the_user_names_is_read(tmp_path: Path) -> None:
 
 
 def piped(path: Path, data: bytes | bytearray) -> Path:
-    """A pipe at *path* that gives *data* to the first who opens it."""
+    """A pipe at *path* that gives *data* to whoever opens it first."""
     os.mkfifo(path)
 
     def write() -> None:

@@ -76,7 +76,7 @@ def make_input(kind: str) -> tuple[list[str], list[str], str]:
         "a wrong field of JSONL",
         "a cut Parquet file",
         "an empty file",
-        "what is no text",
+        "what is not text",
     ],
 )
 def test_an_input_without_a_document_leaves_no_run_and_blocks_none(kind: str) -> None:

@@ -1,4 +1,4 @@
-"""`apply` and `undo` believe no file: not the run, not the log, not what stands where a folder was."""
+"""`apply` and `undo` believe no file: not the run, not the log, not whatever is where a folder was."""
 
 import json
 import os
@@ -376,7 +376,7 @@ def test_a_written_log_makes_no_authorized_keys(
     assert cli(["undo", "log.jsonl"]) == 4
     said = capsys.readouterr().err
     assert "was written by another user or neardup, or was changed since" in said
-    assert ".ssh" in said  # who is asked for trust sees where
+    assert ".ssh" in said  # whoever is asked to trust it sees where
     assert cli(["undo", "log.jsonl", "in", "bin"]) == 4
     assert f"names '{wanted}', which is not below the folders that were named" in capsys.readouterr().err
     assert tree(home) == before

@@ -252,7 +252,7 @@ def main() -> None:
     for old in FOLDER.glob("*.whl"):
         old.unlink()
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    # The build tool stands beside the interpreter, which is on the path only where the environment is active.
+    # The build tool is beside the interpreter, which is on the path only where the environment is active.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     run([*build, "--wheel-dir", FOLDER, ROOT], env={**os.environ, "PATH": path})
     (wheel,) = FOLDER.glob("*.whl")
@@ -269,7 +269,7 @@ def main() -> None:
     for version in sorted(found, reverse=True):
         if installed("newest", found[version], [all_extras, *FRAMES]):
             break
-        # A Python that is younger than the wheels of a package is no fault of ours.
+        # A Python that is younger than the wheels of a package is not our fault.
         print(f"versions: Python {version[0]}.{version[1]} is left out: pip found no wheels for it")
     else:
         raise SystemExit("versions: the newest versions cannot be installed")

@@ -1,7 +1,7 @@
 """Colours of two images that show the same: the same ones, or clearly others.
 
-A tint, a filter, another white balance, more or less saturation, grey and sepia are no other colours:
-they move all colours alike, or take them away. Hues that are turned are, and so is a thing that is red in
+A tint, a filter, another white balance, more or less saturation, grey and sepia do not count as other
+colours: they move all colours alike, or take them away. Turned hues do, and so does a thing that is red in
 one image and blue in the other. Only places that are clearly coloured in both images are looked at.
 """
 

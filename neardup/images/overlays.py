@@ -1,6 +1,6 @@
 """One image laid upon the other, and what differs then.
 
-Light that changed as a whole is no difference: the grey levels of the upper image are first fitted
+Light that changed all over is not a difference: the grey levels of the upper image are first fitted
 to those of the lower one.
 """
 

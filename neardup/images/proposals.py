@@ -79,7 +79,7 @@ def propose(
     return Proposals(left[order], right[order], distance[order], maps[:, :2].reshape(-1, 6))
 
 
-# Corners of an image, of up to so many images; of more images fewer, so that the work grows as they do.
+# Corners taken from each image, up to this many images; with more images fewer, so that work grows linearly.
 CORNERS: Final = 80
 IMAGES: Final = 2000
 # Bits in which matching corners may differ; a corner with more matches than this tells nothing.

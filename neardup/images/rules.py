@@ -35,7 +35,7 @@ class ImageRule:
     strong: float | None = 0.5
     """Least share of the inner blocks of a photograph that agree nearly wholly, where others are covered."""
     inner: tuple[float, float] = (0.65, 0.65)
-    """Mean and share of the blocks that are not at the rim, looked at alone: a frame is no evidence."""
+    """Mean and share of the blocks that are not at the rim, looked at alone: a frame is not evidence."""
     few: tuple[float, int] = (0.12, 24)
     """By how much the mean must be higher where hardly any block shows something; 0 from that many on."""
     colour: bool = True

@@ -54,7 +54,7 @@ _large = threading.Lock()
 
 
 class BadImage(NeardupError, ValueError):
-    """A file that is no image, is damaged, or is too large; the message is the reason."""
+    """A file that is not an image, is damaged, or is too large; the message is the reason."""
 
 
 class NoDecoder(BadImage):
@@ -260,7 +260,7 @@ BLURRED: Final = 2
 LEAST: Final = SIDE // 5
 # The lines before the inside, as it was found, in which its exact begin is looked for.
 NEAR: Final = 6
-# Of the lines that are looked at there, so many are the first, and the last.
+# How many of the lines that are looked at count as the first, and as the last.
 END: Final = SIDE // 4
 # A pixel of which more than this part lies in a border belongs to that.
 BLENDED: Final = 0.3
@@ -277,7 +277,7 @@ def border(grey: Thumbs, within: bool = False) -> Lines | None:
     """Where the inside of a thumbnail begins and ends (left, top, right, bottom); None without a border.
 
     A border is plain, and what is inside of it begins along a straight line: the ground around a thing is no
-    border. *within* another one it has two opposite sides: stripes of a flag are no frames.
+    border. *within* another one it has two opposite sides: the stripes of a flag are not frames.
 
     >>> framed = np.zeros((128, 128), np.uint8)
     >>> framed[32:96, 16:112] = np.random.default_rng(1).integers(0, 255, (64, 96))
@@ -306,8 +306,8 @@ def border(grey: Thumbs, within: bool = False) -> Lines | None:
             edge * _ends(lines, edges, side, grounds)
             for side, (edge, lines) in enumerate(zip(edges, sides, strict=True))
         ]
-        # Three sides make a frame, whatever is at the fourth. Else a side that is no border does not shorten
-        # the lines of the others, and these are looked at again: they may be the ground around a thing.
+        # Three sides make a frame, whatever is at the fourth. Otherwise a side without a border does not
+        # shorten the lines of the others. These are looked at again: they may be the ground around a thing.
         settled = kept == edges or sum(map(bool, kept)) >= 3
         edges = kept
         if settled:
@@ -424,7 +424,7 @@ Shrinking = Callable[[Box, int], tuple[Thumbs, Thumbs]]
 
 
 def _shrinking(image: Image.Image) -> Shrinking:
-    """What makes a part of *image* so many pixels a side: its grey levels, and its blue and red."""
+    """A part of *image*, scaled to this many pixels a side: its grey levels, and its blue and red."""
     from PIL import Image
 
     def part(of: Image.Image, box: Box, side: int) -> Image.Image:

@@ -31,7 +31,7 @@ def write_page(result: Result, path: str | os.PathLike[str], *, overwrite: bool 
 def write_folder(result: Result, path: str | os.PathLike[str]) -> None:
     """Write *result* as a run folder.
 
-    What a program handed over is no file that could be copied: its documents are not among the outputs,
+    What a program handed over is not a file to copy from: its documents are not among the outputs,
     and of bad records the first ones are. Raises GuardStopped if a guard says that too much would go.
     """
     check_guards(result)

@@ -52,12 +52,12 @@ class Run:
 
     @cached_property
     def annotations(self) -> pa.Table:
-        """One row a document, sorted by id."""
+        """One row per document, sorted by id."""
         return self._checked(ANNOTATIONS, self._read(ANNOTATIONS), results.ANNOTATIONS)
 
     @cached_property
     def evidence(self) -> pa.Table:
-        """One row a measured pair, sorted by keeper and id."""
+        """One row per measured pair, sorted by keeper and id."""
         table = self._read(EVIDENCE)
         if self.manifest.get("format") == 1:
             table = table.rename_columns(self._old_names(table.column_names))

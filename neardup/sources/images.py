@@ -45,7 +45,7 @@ FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is remembered of a file; *fault* says why it is no image."""
+    """What is remembered of a file; *fault* says why it is not an image."""
 
     sha256: str
     width: int = 0

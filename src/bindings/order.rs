@@ -38,7 +38,7 @@ pub fn one_of_each<'py>(
     order: PyReadonlyArray1<'py, i32>,
 ) -> PyResult<(Row<'py, i32>, Row<'py, i32>, Row<'py, i32>)> {
     let (pairs, _) = content.as_slice()?.as_chunks::<2>();
-    require(content.shape()[1] == 2, "content must have two words a row, and the order known rows")?;
+    require(content.shape()[1] == 2, "content must have two words per row, and the order known rows")?;
     let (codes, order) = (slice(&codes)?, order.as_slice()?);
     let found = answered(py, false, |_| order::one_of_each(pairs, codes, order.iter().copied()))?;
     Ok((signed(py, found.document), found.of_document.into_pyarray(py), signed(py, found.twin)))

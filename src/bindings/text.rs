@@ -175,7 +175,7 @@ impl NativeFrequencies {
     }
 }
 
-/// `PyBytes::new`, but where there is no memory an error and no panic.
+/// `PyBytes::new`, but with an error instead of a panic if there is no memory.
 fn bytes_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     PyBytes::new_with(py, bytes.len(), |out| {
         out.copy_from_slice(bytes);

@@ -20,7 +20,7 @@ impl Deref for Words {
     }
 }
 
-/// A fingerprint of so many *bits* whose value is the lowest of them of *word*.
+/// A fingerprint of this many *bits*: the lowest ones of *word*.
 #[inline(always)]
 pub fn lowest(word: u64, bits: usize) -> Words {
     match bits {

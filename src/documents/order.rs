@@ -155,7 +155,7 @@ pub fn one_of_each(
     let order: Vec<u32> = memory::gathered(order.map(|row| row as u32));
     let known = order.iter().all(|row| (*row as usize) < content.len());
     let coded = codes.is_none_or(|codes| codes.len() == content.len());
-    require(known && coded, "content must have two words a row, and the order known rows")?;
+    require(known && coded, "content must have two words per row, and the order known rows")?;
     Ok(representatives(content, codes, &order))
 }
 

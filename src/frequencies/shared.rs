@@ -54,7 +54,7 @@ impl SharedFrequencies {
         ask(&mut table)
     }
 
-    /// The table frozen, if that is known without waiting for who counts.
+    /// The frozen table, if it is known without waiting for those who count.
     pub fn known(&self) -> Option<Arc<Frozen>> {
         self.frozen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

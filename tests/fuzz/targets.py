@@ -51,7 +51,7 @@ class Target:
         raise NotImplementedError
 
     def seal(self, data: bytes) -> bytes:
-        """*data* with checksums that are right, so that what stands behind them is reached."""
+        """*data* with checksums that are right, so that the code behind them is reached."""
         return data
 
     def run(self, data: bytes) -> str:
