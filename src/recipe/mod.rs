@@ -49,7 +49,7 @@ pub enum Empty {
 
 /// Which bits of a digest make the fingerprint's, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct DigestBits {
     /// Take the last bytes of the digest instead of the first.
     pub last: bool,
     /// The first byte taken is the highest.
@@ -62,7 +62,7 @@ pub struct Recipe {
     pub weights: Weights,
     pub hash: Hash,
     pub bits: usize,
-    pub reading: Reading,
+    pub digest_bits: DigestBits,
     pub tie_gives_one: bool,
     pub empty: Empty,
     pub frequencies: Option<Arc<Frozen>>,
@@ -120,7 +120,7 @@ impl Recipe {
             },
             hash: Hash::parse(hash, spec.key).ok_or_else(|| unknown("hash", hash))?,
             bits: spec.bits,
-            reading: Reading { last: spec.digest_slice == "last", big_endian: spec.bit_order == "big" },
+            digest_bits: DigestBits { last: spec.digest_slice == "last", big_endian: spec.bit_order == "big" },
             tie_gives_one: spec.tie == "one",
             empty: match empty {
                 "none" => Empty::None,
@@ -307,7 +307,7 @@ impl Recipe {
         } else {
             let bytes = self.bits.div_ceil(8);
             let length = match self.hash.bits() {
-                Some(bits) if self.reading.last => bits / 8,
+                Some(bits) if self.digest_bits.last => bits / 8,
                 _ => bytes,
             };
             digest.resize(length, 0);
@@ -320,7 +320,7 @@ impl Recipe {
                 self.hash.digest(prefixed, digest);
             }
             let taken = &mut digest[length - bytes..];
-            if self.reading.big_endian {
+            if self.digest_bits.big_endian {
                 taken.reverse();
             }
             for (word, chunk) in words.iter_mut().zip(taken.chunks(8)) {
@@ -411,12 +411,12 @@ impl Recipe {
     #[inline(always)]
     fn read(&self, digest: u128, size: usize) -> u128 {
         if self.bits == 64 {
-            let word = if self.reading.last && size == 128 { (digest >> 64) as u64 } else { digest as u64 };
-            return u128::from(if self.reading.big_endian { word.swap_bytes() } else { word });
+            let word = if self.digest_bits.last && size == 128 { (digest >> 64) as u64 } else { digest as u64 };
+            return u128::from(if self.digest_bits.big_endian { word.swap_bytes() } else { word });
         }
         let bytes = self.bits.div_ceil(8);
-        let taken = if self.reading.last { digest >> (size - 8 * bytes) } else { digest };
-        let ordered = if self.reading.big_endian { taken.swap_bytes() >> (128 - 8 * bytes) } else { taken };
+        let taken = if self.digest_bits.last { digest >> (size - 8 * bytes) } else { digest };
+        let ordered = if self.digest_bits.big_endian { taken.swap_bytes() >> (128 - 8 * bytes) } else { taken };
         ordered & (u128::MAX >> (128 - self.bits))
     }
 

@@ -200,7 +200,7 @@ fn for_each_token<'a>(text: &'a str, edges: &mut Vec<u32>, mut found: impl FnMut
 #[cfg(test)]
 pub fn text_recipe() -> Recipe {
     use crate::hash::Hash;
-    use crate::recipe::{Empty, Reading, Weights};
+    use crate::recipe::{DigestBits, Empty, Weights};
     use crate::text::features::Features;
     use crate::text::normalize::Normalization;
 
@@ -210,7 +210,7 @@ pub fn text_recipe() -> Recipe {
         weights: Weights::Log,
         hash: Hash::Mix,
         bits: 64,
-        reading: Reading { last: false, big_endian: false },
+        digest_bits: DigestBits { last: false, big_endian: false },
         tie_gives_one: false,
         empty: Empty::None,
         frequencies: None,
