@@ -16,6 +16,7 @@ from neardup.contents.texts import JOIN_RECALL, set_aside
 from neardup.distances import distances
 from neardup.fingerprints import Fingerprints
 from neardup.keep import parse_keep
+from neardup.numbering import steps
 from neardup.observers import SILENT
 from neardup.passes import Passes
 from neardup.pipeline import checkpoints_in
@@ -25,6 +26,7 @@ from neardup.requests import Request
 from neardup.schemes import Scheme
 from neardup.schemes.fitting import fit_batches
 from neardup.settings import Settings
+from neardup.sizes import USUAL
 from neardup.sources import open_source
 from neardup.stars import stars
 from neardup.types import RowNumbers, TextNumbers
@@ -160,8 +162,8 @@ def _judged(verifier: Verifier, pairs: Rows, distance: npt.NDArray[np.int64]) ->
     reason = {mode: np.full(count, REASONS.index("too different"), np.uint8) for mode in MODES}
     for mode in MODES:
         measure = parse_measure(mode, SIMILARITIES[0])
-        for at in range(0, len(asked), 8192):
-            part = asked[at : at + 8192]
+        for some in steps(len(asked), USUAL.round):
+            part = asked[some]
             left, right = np.sort(pairs[part], axis=1).T
             found = verifier.judge(np.ascontiguousarray(left), np.ascontiguousarray(right), measure)
             plain[part] = found.similarity
