@@ -221,7 +221,7 @@ def _pair(
     if keeper is None or keeper not in keepers:
         raise _Unfit("its keeper is not a file that the run read")
     if keeper == id or keeper in goes:
-        raise _Unfit("is the last copy: its keeper is to go too")
+        raise _Unfit("is the last copy: its keeper would go, too")
     if (keeper, id) not in proofs:
         raise _Unfit("was not verified against its keeper")
     file, other = inputs[id], keepers[keeper]
@@ -376,11 +376,11 @@ def _verified(place: Place, wanted: Input, *, what: str = "") -> os.stat_result:
         if not stat.S_ISREG(first.st_mode):
             raise _Unfit(f"{what}is not a regular file")
         if wanted.bytes is not None and first.st_size != wanted.bytes:
-            raise _Unfit(f"{what}changed since the run: its size is another")
+            raise _Unfit(f"{what}changed since the run: it has another size")
         if wanted.modified is not None and first.st_mtime_ns != wanted.modified:
-            raise _Unfit(f"{what}changed since the run: its time is another")
+            raise _Unfit(f"{what}changed since the run: it has another time")
         if _digest(file) != wanted.sha256:
-            raise _Unfit(f"{what}changed since the run: its content is another")
+            raise _Unfit(f"{what}changed since the run: it has other content")
         last = os.fstat(handle)
     try:
         named = place.status()

@@ -237,7 +237,7 @@ def _check_page(job: Job, sources: Sequence[Source]) -> None:
         raise InvalidValue(
             Said(
                 Setting("report"),
-                f" {page!r} is the place of a file of the run; take {os.path.join(job.out, REPORT)!r}",
+                f" {page!r} is where the run puts another file; take {os.path.join(job.out, REPORT)!r}",
             )
         )
     inputs = (one.path for source in sources for one in source.inputs)

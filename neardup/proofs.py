@@ -112,7 +112,7 @@ def _text(one: Input, request: Request, what: str = "") -> str:
     except (Broken, Unfit, NeardupError, OSError) as fault:
         raise Unproved(f"{what}cannot be measured again: {fault}") from None
     if file.hashed() != one.sha256:
-        raise Unproved(f"{what}changed since the run: its content is another")
+        raise Unproved(f"{what}changed since the run: it has other content")
     return text
 
 
@@ -122,7 +122,7 @@ def _image(one: Input) -> Thumbnail:
         with file.open() as stream:
             data = stream.read()
         if hashlib.sha256(data).hexdigest() != one.sha256:
-            raise Unproved("it or its keeper changed since the run: the content is another")
+            raise Unproved("it or its keeper changed since the run: the content is different")
         return decode(data)
     except (Broken, BadImage, NeardupError, OSError) as fault:
         raise Unproved(f"cannot be measured again: {fault}") from None

@@ -290,7 +290,9 @@ class Again:
         other = spelling != self.spelling[numbers]
         if other.any():
             id = ids[int(other.argmax())].as_py()
-            raise InvalidValue(f"document {id!r} has another text than was compared; pass the same data")
+            raise InvalidValue(
+                f"document {id!r} does not have the text that was compared; pass the same data"
+            )
         return numbers
 
     def check_end(self, count: int) -> None:

@@ -95,7 +95,7 @@ def chain(length: int, *, step: int = 9, size: int = 60) -> Rows:
 
 
 def write_jsonl(path: Path, rows: Rows) -> Path:
-    """One object a line."""
+    """One object per line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path

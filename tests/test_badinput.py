@@ -178,7 +178,7 @@ def test_a_200_mb_line_is_reported_in_bounded_memory(generated: Path, bomb: str)
     peak, documents, reasons, _, _ = measured(generated / "bombs" / bomb)
     assert peak < 256
     assert documents == 0
-    assert any("the limit is 64.0 MiB a line" in reason for reason in reasons)
+    assert any("the limit is 64.0 MiB per line" in reason for reason in reasons)
 
 
 def test_a_plain_line_of_200_mb_is_passed_by_and_its_neighbours_are_read(tmp_path: Path) -> None:

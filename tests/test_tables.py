@@ -83,10 +83,10 @@ def test_annotations_are_found_by_id_and_text_never_by_position() -> None:
     assert result.annotate(data.take([2, 0])).column("cluster").to_pylist() == ["c", "a"]
     with pytest.raises(InvalidValue, match="document 'z' was not among those"):
         result.annotate([{"id": "z", "text": "one text"}])
-    with pytest.raises(InvalidValue, match="document 'a' has another text"):
+    with pytest.raises(InvalidValue, match="document 'a' does not have the text"):
         result.annotate([{"id": "a", "text": "other text"}])
     numbered = nd.dedupe(["one text", "two texts"], guards=OPEN)
-    with pytest.raises(InvalidValue, match="document '0' has another text"):
+    with pytest.raises(InvalidValue, match="document '0' does not have the text"):
         numbered.annotate(["two texts", "one text"])
 
 

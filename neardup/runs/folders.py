@@ -141,7 +141,7 @@ def check_unused(out: str, page: str | None) -> None:
     if found := outputs(out):
         raise InvalidValue(
             Said(
-                f"{os.path.join(out, found[0])!r} exists and is of no run; choose another folder, or use ",
+                f"{os.path.join(out, found[0])!r} exists but is not of a run; choose another folder, or use ",
                 OVERWRITE,
             )
         )

@@ -121,7 +121,9 @@ def _input(row: dict[str, Any]) -> Input:
     try:
         os.fsencode(row["name"])
     except UnicodeError:
-        raise DamagedFile(f"the manifest names {shown(row['name'])}, which no file can be called") from None
+        raise DamagedFile(
+            f"the manifest names {shown(row['name'])}, which cannot be the name of a file"
+        ) from None
     return Input(row["name"], **found)
 
 

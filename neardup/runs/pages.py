@@ -33,7 +33,7 @@ def report_run(
     if os.path.basename(page) == MANIFEST or any(
         is_same(os.path.join(run.path, name), page) for name in listed(run.manifest) if is_output(name)
     ):
-        raise InvalidValue(f"{page!r} is the place of a file of the run; name another file")
+        raise InvalidValue(f"{page!r} is where the run has another file; name a different one")
     if any(is_same(one.path, page) for one in (*run.inputs, *run.protected)):
         raise InvalidValue(f"{page!r} is an input, and would be replaced; name another file")
     write_run_report(run, page, run.sources(inputs))

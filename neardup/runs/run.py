@@ -125,7 +125,7 @@ class Run:
             return pq.read_table(path, page_checksum_verification=True)
         except FileNotFoundError:
             raise InvalidValue(
-                f"{path!r} is missing: this run did not end, or it is another folder"
+                f"{path!r} is missing: this run did not finish, or it is another folder"
             ) from None
         except (pa.ArrowException, OSError) as error:
             raise DamagedFile(f"{path!r} is damaged: {error}") from None

@@ -120,7 +120,7 @@ def format_of(file: File, asked: str | None = None) -> tuple[str | None, str]:
     for row in FORMATS.values():
         if file.suffix in row.suffixes:
             if file.suffix == ".json" and head.lstrip()[:1] == b"[":
-                raise Broken("is a JSON array; one object a line is wanted: jq -c '.[]'")
+                raise Broken("is a JSON array; write one object per line: jq -c '.[]'")
             return row.name, ""
     if file.path == STDIN or file.is_stream or (file.is_remote and not file.suffix):
         return "jsonl", ""

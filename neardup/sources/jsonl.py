@@ -1,4 +1,4 @@
-"""JSON Lines: one object a line.
+"""JSON Lines: one object per line.
 
 Blank lines are not records. A line that is not one JSON object with the wanted fields is bad,
 and only that line: none can spoil its neighbours. What orjson refuses is refused (NaN, lone
@@ -60,7 +60,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
 
 def too_long(name: str, line: LongLine, limits: InputLimits) -> Bad:
     """What is reported of a line over the limit."""
-    reason = f"is {size(line.length)} long; the limit is {size(limits.line)} a line"
+    reason = f"is {size(line.length)} long; the limit is {size(limits.line)} per line"
     return Bad(name, line.line, line.offset, reason, line.head[:HEAD], line.length)
 
 

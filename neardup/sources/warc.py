@@ -86,7 +86,7 @@ def _page(record: Any, fields: dict[str, str], request: Request) -> str | None:
     length = record.content_length
     data = b"" if _length(fields) > limit else record.reader.read(limit + 1)
     if max(len(data), _length(fields)) > limit:
-        raise Unfit(f"is over the limit of {size(limit)} a record")
+        raise Unfit(f"is over the limit of {size(limit)} per record")
     if len(data) < length:
         raise Unfit(f"is cut off: {len(data):,} of {length:,} bytes are there")
     return main_text(data)
