@@ -125,6 +125,13 @@ def test_the_inside_of_a_frame_is_found_within_half_a_pixel(name: str) -> None:
     assert decode(data_of(bare)).box == (0, 0, 1, 1)
 
 
+@pytest.mark.parametrize("width", [5, 11, 17, 24, 60])
+@pytest.mark.parametrize("colour", ["white", "black"])
+def test_an_image_is_cut_out_of_its_frame_to_the_pixel(width: int, colour: str) -> None:
+    for image in (*map(screen, range(4)), *(scene(seed, (400, 300)) for seed in range(4))):
+        assert np.array_equal(thumb_of(ImageOps.expand(image, width, colour)), thumb_of(image))
+
+
 def test_the_ground_around_a_thing_is_no_border() -> None:
     image = Image.new("RGB", (300, 300), "white")
     ImageDraw.Draw(image).ellipse((80, 60, 220, 240), fill="#305090")

@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -262,8 +261,6 @@ LEAST: Final = SIDE // 5
 NEAR: Final = 6
 # How many of the lines that are looked at count as the first, and as the last.
 END: Final = SIDE // 4
-# A pixel of which more than this part lies in a border belongs to that.
-BLENDED: Final = 0.3
 # The most lines of a border that have writing on them.
 WRITTEN: Final = SIDE // 5
 # The most of the lines inside a border that has its colour: on one side, and on two opposite ones. What has
@@ -430,14 +427,9 @@ def _shrinking(image: Image.Image) -> Shrinking:
     def part(of: Image.Image, box: Box, side: int) -> Image.Image:
         (width, height), (left, top, right, bottom) = of.size, box
         place = (left * width, top * height, right * width, bottom * height)
-        whole = (
-            ceil(place[0] - BLENDED),
-            ceil(place[1] - BLENDED),
-            int(place[2] + BLENDED),
-            int(place[3] + BLENDED),
-        )
+        whole = round(place[0]), round(place[1]), round(place[2]), round(place[3])
         if box != WHOLE and whole[2] - whole[0] > 1 and whole[3] - whole[1] > 1:
-            # Cut out: the filter would blend the pixels at the rim with those beyond it.
+            # Cut out, between two pixels: the filter would blend those at the rim with those beyond it.
             of, place = of.crop(whole), (0, 0, whole[2] - whole[0], whole[3] - whole[1])
         return of.resize((side, side), Image.Resampling.BILINEAR, place, reducing_gap=3.0)
 

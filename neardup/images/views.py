@@ -20,7 +20,7 @@ Matrix = npt.NDArray[np.float64]
 
 BITS: Final = 256
 # How an image is made small before its bits are taken; raised when another way gives other bits.
-SMALL: Final = 3
+SMALL: Final = 4
 # Least deviation of the grey levels, in quarters: of an image, and of a part that is asked for.
 FLAT: Final = 6
 DULL: Final = 20

@@ -29,7 +29,7 @@ from neardup.sources.streams import Broken
 from neardup.threads import Pool
 from neardup.types import Bad, Batch
 
-VERSION: Final = 5  # raised when the same file gives another thumbnail
+VERSION: Final = 6  # raised when the same file gives another thumbnail
 CHUNK: Final = 256
 FIELDS: Final = {
     "pixels": pa.int64(),
