@@ -2,14 +2,15 @@
 //!
 //! Linux may queue a new thread on the core of the one that made it, and may let it go first: then the maker waits
 //! for the end of a slice of time, up to 4 ms, though other cores are idle. So a new thread waits until its
-//! maker has sent it to another core. From then on it may run where its maker may; elsewhere nothing is done.
+//! maker has sent it to another core. From then on it may run where its maker may; elsewhere,
+//! and under Miri, nothing is done.
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub use linux::{Cores, Thread};
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 pub use others::{Cores, Thread};
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     const SIZE: usize = size_of::<libc::cpu_set_t>();
 
@@ -66,7 +67,7 @@ mod linux {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 mod others {
     #[derive(Clone, Copy)]
     pub struct Thread;

@@ -187,8 +187,8 @@ const SMALL: usize = 1 << 20;
 /// What a new thread may take for itself before it can say that there is no memory.
 pub const THREAD: usize = 16 << 20;
 
-/// Addresses that nothing uses; null if there are none.
-#[cfg(target_os = "linux")]
+/// Addresses that nothing uses; null if there are none. Miri knows no memory that cannot be read.
+#[cfg(all(target_os = "linux", not(miri)))]
 fn taken(size: usize) -> *mut u8 {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: new addresses, which nobody can read or write.
@@ -198,13 +198,13 @@ fn taken(size: usize) -> *mut u8 {
 
 /// # Safety
 /// *start* is what `taken` gave for this size, and was not given back.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 unsafe fn given_back(start: *mut u8, size: usize) {
     // SAFETY: the caller guarantees it.
     unsafe { libc::munmap(start.cast(), size) };
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 fn taken(size: usize) -> *mut u8 {
     // SAFETY: nobody takes nothing.
     Layout::array::<u64>(size / 8).map_or(null_mut(), |layout| unsafe { System.alloc(layout) })
@@ -212,7 +212,7 @@ fn taken(size: usize) -> *mut u8 {
 
 /// # Safety
 /// *start* is what `taken` gave for this size, and was not given back.
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 unsafe fn given_back(start: *mut u8, size: usize) {
     if let Ok(layout) = Layout::array::<u64>(size / 8) {
         // SAFETY: the caller guarantees it.
