@@ -9,7 +9,10 @@ RUST   := $(wildcard src/*.rs src/*/*.rs src/*/*/*.rs) Cargo.toml Cargo.lock
 RUNS    ?= 100000
 TARGETS ?=
 
-.PHONY: demo test test-arm test-levels check versions fuzz bench format lint types system emulation clean
+# Where the results by level go.
+LEVELS ?= target/levels.json
+
+.PHONY: demo test test-arm test-levels check versions instructions fuzz bench bench-levels format lint types system emulation clean
 
 demo: $(VENV)/.built
 	$(BIN)/python examples/demo.py
@@ -40,11 +43,16 @@ test-levels: emulation
 	  NEARDUP_SIMD_BEST=$${cpu#*:} $(CORE) --target $(X86) || exit 1; \
 	done
 
-check: lint types test versions
+check: lint types test instructions versions
 
 # The main jobs on the lowest declared version of everything, and on the newest.
 versions: $(VENV)/.built
 	$(BIN)/python tests/versions.py
+
+# The instructions of each kernel, as valgrind counts them, against those that are stored. After a change that is meant:
+# make instructions STORE=--store
+instructions: $(VENV)/.dev
+	$(BIN)/python benchmarks/instructions.py $(STORE)
 
 # Damaged inputs for everything that reads foreign bytes; the tests have a short form of it.
 fuzz: $(VENV)/.dev
@@ -52,7 +60,7 @@ fuzz: $(VENV)/.dev
 
 lint: $(VENV)/.dev
 	cargo fmt --check
-	cargo clippy --locked --release --all-targets -- -D warnings
+	cargo clippy --locked --release --all-targets --features instructions -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 
@@ -61,6 +69,11 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/run.py
+
+# The tables by level of docs/benchmarks.md and README.md; DATA is a folder of *.jsonl.gz with real documents.
+bench-levels: $(VENV)/.bench
+	$(BIN)/python benchmarks/run.py levels --level all --peers $(BIN)/python $(addprefix --data ,$(DATA)) --out $(LEVELS)
+	$(BIN)/python benchmarks/tables.py $(LEVELS)
 
 format: $(VENV)/.dev
 	cargo fmt

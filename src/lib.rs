@@ -18,6 +18,8 @@ mod frequencies;
 mod hash;
 mod image;
 mod index;
+#[cfg(feature = "instructions")]
+pub mod instructions;
 mod join;
 mod recipe;
 mod system;

@@ -5,8 +5,14 @@
 //! them: time grows with the square of the input. So the place is not given by the key alone, but also by numbers that
 //! are drawn again in each process. Neither what a table answers nor anything that is written depends on them.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::sync::OnceLock;
+
+#[cfg(not(feature = "instructions"))]
+type State = std::hash::RandomState;
+/// Instructions are counted in programs that do the same each time.
+#[cfg(feature = "instructions")]
+type State = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
 #[derive(Clone, Copy)]
 pub struct Spread {
@@ -19,7 +25,7 @@ impl Spread {
     pub fn own() -> Spread {
         static OWN: OnceLock<Spread> = OnceLock::new();
         *OWN.get_or_init(|| {
-            let state = RandomState::new();
+            let state = State::default();
             Spread { mask: state.hash_one(1u8), times: state.hash_one(2u8) | 1 }
         })
     }
