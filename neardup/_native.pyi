@@ -188,6 +188,12 @@ def set_simd(level: str) -> None:
 def simd_level() -> str:
     """The level in use."""
 
+def simd_levels() -> list[str]:
+    """Those that this processor has, the best last."""
+
+def usual_threads() -> int:
+    """How many threads a call uses that names no number."""
+
 class HammingIndex:
     """The native part of `neardup.Index`."""
 

@@ -16,7 +16,9 @@ from pathlib import Path
 import pytest
 
 import neardup as nd
+from neardup import _native
 from neardup.adapters.cli import COMMANDS, run, visible
+from neardup.machine import facts
 
 unix = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX")
 DOCUMENTS = [
@@ -78,6 +80,25 @@ def test_every_command_has_help(name: str, flag: str) -> None:
 
 def test_the_version_is_the_packages() -> None:
     assert neardup("--version").stdout == f"neardup, version {nd.__version__}\n"
+    assert neardup("-V").stdout == f"neardup, version {nd.__version__}\n"
+
+
+@pytest.mark.parametrize("level", [None, "scalar"])
+def test_verbose_tells_what_the_core_uses_on_this_machine(level: str | None) -> None:
+    env = {} if level is None else {"NEARDUP_SIMD": level}
+    done = neardup("--version", "--verbose", env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *lines = done.stdout.splitlines()
+    assert first == f"neardup, version {nd.__version__}"
+    shown = dict(line.split(maxsplit=1) for line in lines)
+    assert shown.pop("instructions").split()[0] == (level or _native.simd_level())
+    assert shown == {name: value for name, value in facts().items() if name != "instructions"}
+
+
+def test_verbose_without_version_is_a_mistake() -> None:
+    done = neardup("--verbose", "schemes")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "neardup --version --verbose" in done.stderr
 
 
 # --- schemes -------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ LAYERS = [
     {"errors", "naive", "_native", "wording", "cjk"},
     {"threads"},
     {"types", "checks", "registry", "arrays", "files", "observers", "diffs", "blocks", "edits"}
-    | {"ahead", "dates", "memory", "numbering", "sizes"},
+    | {"ahead", "dates", "machine", "memory", "numbering", "sizes"},
     {"fingerprints", "radius", "places", "seals"},
     {"distances", "features", "hashes", "pairs"},
     {"images"},
@@ -63,7 +63,7 @@ CALLS_NATIVE = {
     "index",
 }
 CALLS_NATIVE |= {"sources", "verifiers", "clusters", "keep", "memory", "representatives", "conclusions"}
-CALLS_NATIVE |= {"contents", "images", "parts", "passes", "summaries", "observers", "stars"}
+CALLS_NATIVE |= {"contents", "images", "machine", "parts", "passes", "summaries", "observers", "stars"}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

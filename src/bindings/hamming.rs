@@ -12,6 +12,7 @@ use crate::join::lists::Comparable;
 use crate::join::resolve::columns;
 use crate::join::rows::{cross_rows, groups_of_rows, join_rows, nearest_rows, planned};
 use crate::system::fault::Fault;
+use crate::system::parallel::thread_count;
 use crate::system::simd;
 
 #[pyfunction]
@@ -108,4 +109,15 @@ pub fn set_simd(level: &str) -> PyResult<()> {
 #[pyfunction]
 pub fn simd_level() -> PyResult<&'static str> {
     caught(|| Ok(simd::level().name()))
+}
+
+#[pyfunction]
+pub fn simd_levels() -> PyResult<Vec<&'static str>> {
+    caught(|| Ok(simd::here().map(simd::Level::name).collect()))
+}
+
+/// How many threads a call uses that names no number.
+#[pyfunction]
+pub fn usual_threads() -> PyResult<usize> {
+    caught(|| Ok(thread_count(None)))
 }

@@ -36,7 +36,9 @@ mod _native {
     #[pymodule_export]
     use super::give_back;
     #[pymodule_export]
-    use super::hamming::{components, groups, join, join_nearest, join_plan, set_simd, simd_level};
+    use super::hamming::{
+        components, groups, join, join_nearest, join_plan, set_simd, simd_level, simd_levels, usual_threads,
+    };
     #[pymodule_export]
     use super::image::{image_agreements, image_corners, image_fingerprints, image_maps};
     #[pymodule_export]

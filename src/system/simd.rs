@@ -51,13 +51,18 @@ pub fn set_level(name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The levels that this processor has, from the plainest to the best.
+pub fn here() -> impl Iterator<Item = Level> {
+    LEVELS.into_iter().filter(|level| level.is_here())
+}
+
 fn named(name: &str) -> Option<Level> {
     LEVELS.into_iter().find(|level| level.name() == name)
 }
 
 /// The best level that this processor has, up to *most*.
 fn best(most: Level) -> Level {
-    LEVELS.into_iter().rev().find(|level| *level <= most && level.is_here()).unwrap_or(Level::Scalar)
+    here().filter(|level| *level <= most).last().unwrap_or(Level::Scalar)
 }
 
 impl Level {
@@ -205,7 +210,7 @@ pub mod tests {
     /// Call *check* at every level that the machine has: with its name, and in this thread only, since other tests
     /// run beside it.
     pub fn at_every_level(mut check: impl FnMut(&str)) {
-        for level in LEVELS.into_iter().filter(|level| level.is_here()) {
+        for level in here() {
             OWN.set(Some(level));
             check(level.name());
         }

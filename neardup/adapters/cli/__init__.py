@@ -78,10 +78,21 @@ class Commands(click.Group):
 @click.group(
     cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.version_option(__version__, "-V", "--version", prog_name="neardup")
+@click.option("-V", "--version", is_flag=True, help="Show the version and exit.")
+@click.option("--verbose", is_flag=True, help="With --version: also what the core uses on this machine.")
 @click.pass_context
-def cli(context: click.Context) -> None:
+def cli(context: click.Context, version: bool, verbose: bool) -> None:
     """Find near-duplicates, prove what was found, remove only what was proved."""
+    if version:
+        click.echo(f"neardup, version {__version__}")
+        if verbose:
+            from neardup.machine import facts  # the core is loaded for this only
+
+            for name, value in facts().items():
+                click.echo(f"{name:13}{value}")
+        context.exit()
+    if verbose:
+        raise click.UsageError("--verbose says more of --version: neardup --version --verbose", context)
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
