@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from neardup.errors import InvalidType, InvalidValue, shown
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
 BATCH: Final = 10_000  # documents of an iterable that are taken at a time
@@ -33,6 +35,22 @@ def core_texts(array: pa.Array) -> CoreTexts:
     written to: the core reads each byte of a text once."""
     check(array)
     return CoreTexts(array, [0 if buffer is None else buffer.size for buffer in array.buffers()])
+
+
+def without(array: pa.Array, gone: npt.NDArray[np.bool_]) -> pa.Array:
+    """*array* with nulls where *gone* says so; its values are not copied.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> without(pa.array(["a", "b", None, "c"])[1:], np.array([False, False, True])).to_pylist()
+    ['b', None, None]
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    before = np.ones(array.offset, dtype=bool)
+    stays = np.concatenate([before, array.is_valid().to_numpy(zero_copy_only=False) & ~gone])
+    bits = pa.py_buffer(np.packbits(stays, bitorder="little"))
+    return pa.Array.from_buffers(array.type, len(array), [bits, *array.buffers()[1:]], offset=array.offset)
 
 
 def check(array: pa.Array) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from typing import TypeVar
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from neardup import _native, wording
 from neardup.ahead import WORKERS, worked_ahead
+from neardup.arrays import without
 from neardup.candidates import Candidates, reaches
 from neardup.checkpoints import Checkpoints
 from neardup.contents import Flow, Work
@@ -26,7 +27,7 @@ from neardup.fingerprints import Fingerprints
 from neardup.numbering import Flags, steps
 from neardup.observers import Observer, checked
 from neardup.parts import Surveyed, load_survey, save_fingerprints, save_survey
-from neardup.representatives import Representatives
+from neardup.representatives import Representatives, fill_repeats
 from neardup.requests import Request
 from neardup.schemes import Scheme
 from neardup.sources import Source
@@ -139,23 +140,29 @@ class Passes:
             places = texts.place(_rows(known, len(before)))
             words[places], valid[places] = before.words, before.valid
             known += len(before)
+
+        def make(numbered: tuple[RowNumbers, Batch]) -> Fingerprints:
+            rows, batch = numbered
+            if (repeats := texts.repeats(rows)).any():
+                batch = replace(batch, texts=without(batch.texts, repeats))
+            return request.content.fingerprints(scheme, batch, threads=request.threads)
+
         at = 0
         for source in request.sources if known < count else ():
             batches, at = _skipped(source, at, known)
             with (
                 self.observer.stage("fingerprint", total=source.size, what=request.content.noun) as advance,
-                self._ahead(
-                    batches,
-                    lambda batch: request.content.fingerprints(scheme, batch, threads=request.threads),
-                ) as made,
+                self._ahead(_numbered(batches, at), make) as made,
             ):
-                for batch, some in made:
-                    places = texts.place(_rows(at, len(batch)))
+                for (rows, _), some in made:
+                    places = texts.place(rows)
                     words[places], valid[places] = some.words, some.valid
-                    at += len(batch)
+                    at += len(rows)
                     advance(at, source.consumed)
                     if self.checkpoints.due(complete=at == count):
                         save_fingerprints(self.checkpoints, prints, texts, at)
+        if looked is None:
+            fill_repeats(prints, texts)
         # What is no longer written is read where it is.
         words.flags.writeable = valid.flags.writeable = False
         return prints
@@ -269,6 +276,13 @@ def _skipped(source: Source, at: int, known: int) -> tuple[Iterator[Batch], int]
             return chain([batch], batches), at
         at += len(batch)
     return batches, at
+
+
+def _numbered(batches: Iterator[Batch], first: int) -> Iterator[tuple[RowNumbers, Batch]]:
+    """Batches with the numbers of their rows, from *first* on."""
+    for batch in batches:
+        yield _rows(first, len(batch)), batch
+        first += len(batch)
 
 
 def _among(

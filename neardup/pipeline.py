@@ -25,7 +25,7 @@ from neardup.memory import give_back
 from neardup.observers import SILENT, Observer, watching
 from neardup.parts import load_stopped, save_stopped
 from neardup.passes import Passes
-from neardup.representatives import Representatives, check_copies
+from neardup.representatives import Representatives
 from neardup.requests import Request, run_key
 from neardup.results import Result
 from neardup.schemes import Scheme
@@ -188,8 +188,6 @@ def _stages(passes: Passes) -> Result:
     looked, documents = documents.prints, documents.without("content", "spelling", "prints")
     give_back()
     prints = passes.fingerprint(scheme, texts, looked)
-    if looked is None:  # they come from another reading
-        check_copies(prints, texts)
     give_back()
     flow = passes.flow(prints, texts)
     found = passes.candidates(flow, len(texts))

@@ -12,7 +12,7 @@ from neardup.fingerprints import Fingerprints
 from neardup.keep import Keep, keep_order
 from neardup.numbering import Flags, steps
 from neardup.settings import Settings
-from neardup.survey import Documents, changed
+from neardup.survey import Documents
 from neardup.types import PrintPlaces, RowNumbers, TextNumbers, label
 
 
@@ -84,6 +84,14 @@ class Representatives:
         first[first] = self.document[text[first]] == rows[first]
         return PrintPlaces(np.where(first, text, len(self) + np.searchsorted(self.others, rows)))
 
+    def repeats(self, rows: RowNumbers) -> Flags:
+        """Which documents are their text letter for letter, and do not represent it."""
+        text = self.of_document[rows]
+        found: Flags = text >= 0
+        document = RowNumbers(self.document[text[found]])
+        found[found] = (document != rows[found]) & self.spelled_alike(RowNumbers(rows[found]), document)
+        return found
+
     def document_at(self, places: PrintPlaces) -> RowNumbers:
         """The documents whose fingerprints are at *places*."""
         is_text = places < len(self)
@@ -120,18 +128,13 @@ class Representatives:
         return wanted
 
 
-def check_copies(prints: Fingerprints, texts: Representatives) -> None:
-    """Raise if a copy that should be its text letter for letter has another fingerprint."""
+def fill_repeats(prints: Fingerprints, texts: Representatives) -> None:
+    """Give each document that repeats its text the fingerprint of that."""
     for some in steps(len(texts.others)):
-        rows = texts.others[some]
-        text = texts.of_document[rows]
-        copies = text >= 0
-        copies[copies] = texts.spelled_alike(
-            RowNumbers(rows[copies]), RowNumbers(texts.document[text[copies]])
-        )
-        places = len(texts) + some[copies]
-        if (prints.words[places] != prints.words[text[copies]]).any():
-            raise changed("the input", "two documents with one text have two fingerprints")
+        rows = RowNumbers(texts.others[some])
+        repeats = texts.repeats(rows)
+        places, text = len(texts) + some[repeats], texts.of_document[rows[repeats]]
+        prints.words[places], prints.valid[places] = prints.words[text], prints.valid[text]
 
 
 def order_of(

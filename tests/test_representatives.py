@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import neardup as nd
-from neardup.errors import ChangedInput
-from neardup.representatives import check_copies
+from neardup.representatives import fill_repeats
 from neardup.types import PrintPlaces, RowNumbers, TextNumbers
 
 from .corpus import Rows
@@ -73,13 +71,17 @@ def test_two_protected_texts_are_not_compared() -> None:
     assert texts.comparable(TextNumbers(np.array([0])), TextNumbers(np.array([1]))).tolist() == [False]
 
 
-def test_a_copy_with_another_fingerprint_than_its_text_is_told() -> None:
+def test_a_document_that_repeats_its_text_gets_its_fingerprint() -> None:
     texts = representatives(ROWS)
     order = texts.document_at(PrintPlaces(np.arange(5, dtype=np.uint32)))
     prints = nd.scheme("text").fingerprints([ROWS[row]["text"] for row in order])
-    check_copies(prints, texts)
-    assert len(texts.own(prints)) == 2
-    words = prints.words.copy()
-    words[texts.place(rows(4))[0]] ^= np.uint64(1)
-    with pytest.raises(ChangedInput, match="two fingerprints"):
-        check_copies(nd.Fingerprints(words, bits=prints.bits, valid=prints.valid), texts)
+    expected, repeats = (
+        prints.words.copy(),
+        texts.place(rows(*np.flatnonzero(texts.repeats(rows(*range(5)))))),
+    )
+    assert len(repeats)
+    prints.words[repeats] = 0
+    prints.valid[repeats] = False
+    fill_repeats(prints, texts)
+    assert (prints.words == expected).all()
+    assert prints.valid[repeats].all()
