@@ -44,6 +44,15 @@ def level() -> str:
     return str(_native.simd_level())
 
 
+def levels() -> list[str]:
+    """The levels that this processor has, the best last."""
+    try:
+        from neardup import _native
+    except ImportError:
+        return []
+    return list(_native.simd_levels())
+
+
 def commit() -> str:
     """The commit of the working tree; with a plus where it was changed."""
 

@@ -3,6 +3,7 @@
     pip install -r requirements/bench.txt
     python benchmarks/run.py                          # all of benchmarks/definitions/
     python benchmarks/run.py hamming "join 1 M"       # a file, a workload
+    python benchmarks/run.py levels --level all       # what tables.py needs, at every level of the machine
     python benchmarks/run.py --quick                  # small inputs, each engine once: does it all work?
 
 Each workload says what must be found; see workloads.py. Peers that are not installed are left out and
@@ -20,7 +21,8 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,8 @@ class Measured:
 
     work: Workload
     engine: Engine
+    level: str | None
+    """Of the instructions that it uses, if it is ours."""
     task: Task
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -54,6 +58,7 @@ class Measured:
         return {
             "work": self.work.name,
             "engine": self.engine.label,
+            "level": self.level,
             "runs": len(self.wall),
             "items": self.task.items,
             **times,
@@ -69,11 +74,27 @@ def cpu() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
+@contextmanager
+def at(level: str | None) -> Iterator[None]:
+    """Have the core use the instructions of *level*, here and in processes that are started."""
+    from neardup import _native
+
+    before = os.environ.get("NEARDUP_SIMD", "")
+    os.environ["NEARDUP_SIMD"] = level or before
+    _native.set_simd("")  # as the environment says
+    try:
+        yield
+    finally:
+        os.environ["NEARDUP_SIMD"] = before
+        _native.set_simd("")
+
+
 def call(one: Measured) -> None:
-    wall, used = time.perf_counter(), cpu()
-    answer = one.task.call()
-    one.wall.append(time.perf_counter() - wall)
-    one.cpu.append(cpu() - used)
+    with at(one.level):
+        wall, used = time.perf_counter(), cpu()
+        answer = one.task.call()
+        one.wall.append(time.perf_counter() - wall)
+        one.cpu.append(cpu() - used)
     one.figures.append(one.task.figures(answer))
     if one.found is None:
         one.found = one.task.found(answer)
@@ -104,22 +125,33 @@ def growth(work: Callable[[], Any]) -> float:
     return (top - before) / 1e9
 
 
-def prepared(work: Workload, engine: Engine, given: Any) -> Measured | None:
-    """The engine with its task; None, and a line, where what it needs is not installed."""
+def prepared(work: Workload, engine: Engine, level: str | None, given: Any) -> Measured | None:
+    """The engine with its task; None, and a line, where what it needs is not here."""
     known = models().get(work.model, {})
     if engine.name not in known:
         raise SystemExit(
             f"{work.name}: model {work.model!r} has no engine {engine.name!r}; it has {list(known)}"
         )
+    if level is not None and level not in results.levels():
+        print(f"{work.name}: {engine.label} is left out: this processor has no {level}", flush=True)
+        return None
     try:
-        return Measured(work, engine, known[engine.name](given, work, **engine.options))
+        with at(level):
+            return Measured(work, engine, level, known[engine.name](given, work, **engine.options))
     except ImportError as error:
         print(f"{work.name}: {engine.label} is left out: {error}", flush=True)
         return None
 
 
-def measure(works: Sequence[Workload], *, rounds: bool) -> list[Measured]:
-    """Workloads that share a turn: engine after engine, or all engines in rounds."""
+def levels_of(engine: Engine, levels: Sequence[str]) -> Sequence[str | None]:
+    """The levels at which an engine is measured; what is not ours does not know them."""
+    if engine.level is not None:
+        return [engine.level]
+    return levels if engine.is_ours else [None]
+
+
+def measure(works: Sequence[Workload], *, rounds: bool, levels: Sequence[str]) -> list[Measured]:
+    """Workloads that share a turn: engine after engine, or all in rounds; each engine at its levels."""
     given = {work.name: inputs.make(dict(work.input)) for work in works}
     empty = [work for work in works if not len(given[work.name])]
     for work in empty:
@@ -132,24 +164,31 @@ def measure(works: Sequence[Workload], *, rounds: bool) -> list[Measured]:
         turns = [[one for one in pairs if one[1].label == label] for label in labels]
     done = []
     for turn in turns:
-        tasks = [one for work, engine in turn if (one := prepared(work, engine, given[work.name]))]
+        found = [
+            prepared(work, engine, level, given[work.name])
+            for work, engine in turn
+            for level in levels_of(engine, levels)
+        ]
+        tasks = [one for one in found if one]
         for one in tasks:
             if one.work.watch:
-                one.figures.append({"grown_gb": growth(one.task.call)})
-        for at in range(max((one.engine.repeat for one in tasks), default=0)):
+                with at(one.level):
+                    one.figures.append({"grown_gb": growth(one.task.call)})
+        for count in range(max((one.engine.repeat for one in tasks), default=0)):
             for one in tasks:
-                if at < one.engine.repeat:
+                if count < one.engine.repeat:
                     call(one)
         done += tasks
     return done
 
 
 def show(row: dict[str, Any]) -> None:
-    known = ("work", "engine", "runs", "items", "wall", "cpu", "found", "expected", "load")
+    known = ("work", "engine", "level", "runs", "items", "wall", "cpu", "found", "expected", "load")
     more = "".join(f"  {name} {value:.4g}" for name, value in row.items() if name not in known)
     rate = row["items"] / row["wall"] if row["wall"] > 0 else 0
     print(
-        f"{row['work']:42} {row['engine']:38} wall {row['wall']:9.4f} s  cpu {row['cpu']:9.4f} s  "
+        f"{row['work']:42} {row['engine']:38} {row['level'] or '':11} "
+        f"wall {row['wall']:9.4f} s  cpu {row['cpu']:9.4f} s  "
         f"{rate:9.3g}/s  found {row['found']}{more}",
         flush=True,
     )
@@ -168,48 +207,44 @@ def wrong(rows: Iterable[dict[str, Any]]) -> list[str]:
         else:
             right = row["found"] == expected
         if not right:
-            said.append(f"{row['work']}: {row['engine']} found {row['found']}, expected {expected}")
+            engine = f"{row['engine']} at {row['level']}" if row["level"] else row["engine"]
+            said.append(f"{row['work']}: {engine} found {row['found']}, expected {expected}")
     return said
-
-
-def ratio(goal: Goal, rows: Sequence[dict[str, Any]], figure: str) -> float | None:
-    """How often the seconds of one item of `over` go into those of `of`; other figures are not per item."""
-    by = {(row["work"], row["engine"]): row for row in rows}
-    if goal.of not in by or goal.over not in by:
-        return None
-    of, over = by[goal.of], by[goal.over]
-    if not of.get(figure) or not over.get(figure):
-        return None
-    each = over["items"] / of["items"] if figure in ("wall", "cpu") else 1.0
-    return float(goal.times * each * of[figure] / over[figure])
 
 
 def show_goals(goals: Iterable[Goal], rows: Sequence[dict[str, Any]]) -> None:
     lines = []
     for goal in goals:
-        found = ratio(goal, rows, goal.figure)
-        if found is None:
-            continue
-        used = ratio(goal, rows, "cpu") if goal.figure == "wall" else None
-        limit = f"at least {goal.least:g}" if goal.least is not None else ""
-        limit = f"at most {goal.most:g}" if goal.most is not None else limit
-        missed = (goal.least is not None and found < goal.least) or (
-            goal.most is not None and found > goal.most
-        )
-        cells = [
-            goal.name,
-            f"{found:,.2f}",
-            f"{used:,.2f}" if used else "",
-            limit,
-            "missed" if missed else "",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
+        for level in goal.levels(rows):
+            found = goal.ratio(rows, level)
+            if found is None:
+                continue
+            used = goal.ratio(rows, level, "cpu") if goal.figure == "wall" else None
+            least, most = goal.limits(level)
+            limit = f"at least {least:g}" if least is not None else ""
+            limit = f"at most {most:g}" if most is not None else limit
+            missed = (least is not None and found < least) or (most is not None and found > most)
+            cells = [
+                goal.name,
+                level or "",
+                f"{found:,.2f}",
+                f"{used:,.2f}" if used else "",
+                limit,
+                "missed" if missed else "",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
     if lines:
-        print("\n| ratio | by wall | by CPU | goal | |\n|---|---|---|---|---|\n" + "\n".join(lines))
+        print(
+            "\n| ratio | level | by wall | by CPU | goal | |\n|---|---|---|---|---|---|\n" + "\n".join(lines)
+        )
 
 
 def chosen_of(definitions: Sequence[Definition], names: Sequence[str]) -> dict[str, list[Workload]]:
-    """File -> the workloads that are named, by themselves, by their turn or by their file; else all."""
+    """File -> the workloads that are named: by themselves, their turn, their file or `levels`; else all."""
+    if "levels" in names:
+        goals = [goal for one in definitions for goal in one.goals if goal.by_level]
+        names = [name for name in names if name != "levels"]
+        names += sorted({side[0] for goal in goals for side in (goal.of, goal.over)})
     known = {
         name for one in definitions for work in one.workloads for name in (one.name, work.name, work.turn)
     }
@@ -237,7 +272,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", help="files of benchmarks/definitions/, workloads or turns")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        help="files of benchmarks/definitions/, workloads or turns; `levels` are those with goals by level",
+    )
     parser.add_argument("--definitions", type=Path, default=DEFINITIONS, metavar="DIR")
     parser.add_argument("--data", type=Path, metavar="DIR", help="folder of .jsonl.gz files with real text")
     parser.add_argument(
@@ -246,10 +285,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--peers", metavar="PYTHON", help="Python of an environment with requirements/bench.txt"
     )
+    parser.add_argument(
+        "--level",
+        action="append",
+        choices=["all", *results.levels()],
+        help="level of instructions for neardup, or all that this machine has; may be given several times",
+    )
     parser.add_argument("--quick", action="store_true", help="small inputs, each engine once")
     results.add_out(parser)
     chosen = parser.parse_args(arguments)
     inputs.data, hamming.simhash_py, dedupe.peers = chosen.data, chosen.simhash_py, chosen.peers
+    levels = results.levels() if "all" in (chosen.level or ()) else chosen.level or [results.level()]
     definitions = [load(path) for path in sorted(chosen.definitions.glob("*.toml"))]
     wanted = chosen_of(definitions, chosen.names)
     rows: list[dict[str, Any]] = []
@@ -258,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.quick:
             works = [small for work in works if (small := quick(work))]
         for group in [works] if definition.rounds and works else groups(works):
-            for one in measure(group, rounds=definition.rounds):
+            for one in measure(group, rounds=definition.rounds, levels=levels):
                 rows.append(one.row())
                 show(rows[-1])
         if not chosen.quick:  # of small inputs, ratios say nothing

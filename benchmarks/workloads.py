@@ -30,12 +30,17 @@ the input:
     of = ["join 1 M", "numpy blocks"]
     over = ["join 1 M", "neardup"]
     least = 6                                       # or `most`; without either the ratio is shown only
+
+Engines that use neardup are measured at the level of instructions in use, or at each that `--level` names;
+an engine with a `level` of its own only at that one. A goal that differs by level is a table,
+`least = { scalar = 8, avx2 = 15, avx512 = 19 }`, and a side may name the level that it means:
+`of = ["dedupe", "neardup", "scalar"]`. Goals by level make the tables that tables.py writes.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +49,9 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+Row = dict[str, Any]
+"""What was measured of one engine at one level (run.Measured.row)."""
 
 DEFINITIONS = Path(__file__).parent / "definitions"
 EQUAL = "equal"
@@ -57,11 +65,17 @@ class Engine:
     repeat: int = 1
     expected: int | str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    level: str | None = None
+    """The only level of instructions at which it is measured."""
 
     @property
     def label(self) -> str:
         """The name, and the options that tell two engines of one name apart."""
         return ", ".join([self.name, *(f"{key} {value}" for key, value in self.options.items())])
+
+    @property
+    def is_ours(self) -> bool:
+        return self.name.split(",")[0] == "neardup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +100,51 @@ class Workload:
 @dataclass(frozen=True, slots=True)
 class Goal:
     name: str
-    of: tuple[str, str]
-    over: tuple[str, str]
+    of: tuple[str, ...]
+    """A workload and an engine, and a level where it is not the one that is looked at."""
+    over: tuple[str, ...]
     figure: str = "wall"
     times: float = 1.0
     """What `of` is multiplied by, where it got another size and its time does not grow in line."""
-    least: float | None = None
-    most: float | None = None
+    least: float | Mapping[str, float] | None = None
+    most: float | Mapping[str, float] | None = None
+
+    @property
+    def by_level(self) -> bool:
+        return isinstance(self.least, Mapping) or isinstance(self.most, Mapping)
+
+    def levels(self, rows: Sequence[Row]) -> list[str | None]:
+        """Those of the rows that it looks at; None if these have none."""
+        sides = (self.of, self.over)
+        found = [row["level"] for row in rows for side in sides if (row["work"], row["engine"]) == side[:2]]
+        named = all(len(side) > 2 for side in sides)
+        return [None] if named else list(dict.fromkeys(filter(None, found))) or [None]
+
+    def ratio(self, rows: Sequence[Row], level: str | None, figure: str | None = None) -> float | None:
+        """How often the seconds of an item of `over` go into those of `of`; other figures are per run."""
+        figure = figure or self.figure
+        of, over = (_row(rows, side, level) for side in (self.of, self.over))
+        if not of or not over or not of.get(figure) or not over.get(figure):
+            return None
+        each = over["items"] / of["items"] if figure in ("wall", "cpu") else 1.0
+        return float(self.times * each * of[figure] / over[figure])
+
+    def limits(self, level: str | None) -> tuple[float | None, float | None]:
+        """The least and the most at that level."""
+        return _limit(self.least, level), _limit(self.most, level)
+
+
+def _row(rows: Sequence[Row], side: tuple[str, ...], level: str | None) -> Row | None:
+    """The row of a side: at its own level, at the one that is looked at, or of what knows no levels."""
+    wanted = {side[2]} if len(side) > 2 else {level, None}
+    for row in rows:
+        if (row["work"], row["engine"]) == side[:2] and row["level"] in wanted:
+            return row
+    return None
+
+
+def _limit(limit: float | Mapping[str, float] | None, level: str | None) -> float | None:
+    return limit.get(level or "") if isinstance(limit, Mapping) else limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +171,7 @@ def load(path: Path) -> Definition:
     known = {(one.name, engine.label) for one in workloads for engine in one.engines}
     for goal in goals:
         for side in (goal.of, goal.over):
-            if side not in known:
+            if side[:2] not in known:
                 raise SystemExit(f"{path.name}: goal {goal.name!r} names {side}, which no workload has")
     return Definition(path.stem, workloads, goals, rounds)
 
@@ -156,7 +208,7 @@ def _workload(row: dict[str, Any], path: Path) -> Workload:
 
 def _engine(row: dict[str, Any]) -> Engine:
     name, repeat, expected = row.pop("name"), row.pop("repeat", 1), row.pop("expected", None)
-    return Engine(name, repeat, expected, row)
+    return Engine(name, repeat, expected, level=row.pop("level", None), options=row)
 
 
 def _goal(row: dict[str, Any], path: Path) -> Goal:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import subprocess
 import sys
 import venv
@@ -43,7 +44,11 @@ def program(side: str, given: Any, task: str, **options: Any) -> dict[str, Any]:
     source.write_text(json.dumps(given))
     python = peer() if side == "original" else sys.executable
     command = [str(python), str(PROGRAM), side, task, str(source), json.dumps(options)]
-    environment = {"PYTHONPATH": str(ROOT)} if side == "neardup" else {}
+    environment = (
+        {"PYTHONPATH": str(ROOT), "NEARDUP_SIMD": os.environ.get("NEARDUP_SIMD", "")}
+        if side == "neardup"
+        else {}
+    )
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)

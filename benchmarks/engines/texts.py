@@ -13,7 +13,7 @@ import pyarrow as pa
 from workloads import Workload
 
 from engines import Engine, Task
-from neardup import _native, naive
+from neardup import naive
 from neardup.schemes import Scheme, scheme
 
 THREADS = 2
@@ -64,23 +64,10 @@ def neardup_each(texts: list[str], _: Workload, scheme: str, limit: int | None =
     return Task(lambda: [row.fingerprint(text) for text in texts], size(texts), digest)
 
 
-def neardup_at(texts: list[str], _: Workload, scheme: str, level: str) -> Task:
-    """With the vector instructions of one level."""
-    row, before = row_of(scheme), _native.simd_level()
-    try:
-        _native.set_simd(level)
-    except ValueError as error:
-        raise ImportError(str(error)) from error
-    _native.set_simd(before)
-
-    def call() -> list[int | None]:
-        _native.set_simd(level)
-        try:
-            return list(row.fingerprints(texts))
-        finally:
-            _native.set_simd(before)
-
-    return Task(call, size(texts), digest)
+def neardup_list(texts: list[str], _: Workload, scheme: str) -> Task:
+    """Many at once, as integers."""
+    row = row_of(scheme)
+    return Task(lambda: list(row.fingerprints(texts)), size(texts), digest)
 
 
 def twin(texts: list[str], _: Workload, scheme: str) -> Task:
@@ -170,7 +157,7 @@ MODELS: dict[str, dict[str, Engine]] = {
     "fingerprint": {
         "neardup": neardup,
         "neardup, one by one": neardup_each,
-        "neardup at": neardup_at,
+        "neardup, as integers": neardup_list,
         "plain twin": twin,
         "simhash": simhash,
         "gaoya": gaoya,
