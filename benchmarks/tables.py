@@ -32,7 +32,7 @@ SHORT = {
     "chars:4, 3 kB, against gaoya": "`chars:4` {} x gaoya",
     "words:3 against gaoya": "`words:3` {} x gaoya",
     "text, fitted, against rensa from texts": "`text` {} x rensa",
-    "gaoya over neardup": "`dedupe` {} x gaoya",
+    "dedupe against gaoya": "`dedupe` {} x gaoya",
     "join 1 M against numpy": "a join {} x numpy",
     "index search 1 M against faiss": "a search {} x faiss",
 }
