@@ -2,17 +2,21 @@
 
 sources -> survey -> fingerprints -> candidates -> verdicts -> stars -> conclusions
 
-`run` is the flow, stage after stage. `dedupe`, jobs and calibration are doors to it. No document is
-removed unless it was measured directly against the one that stays.
+`run` is the flow, stage after stage. `dedupe` and jobs are doors to it; calibration calls its first half,
+`propose`, and judges the pairs in every mode. No document is removed unless it was measured directly
+against the one that stays.
 """
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import fields, replace
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from inspect import signature
 from typing import Any, Final
 
+from neardup.candidates import Candidates
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_text, check_threads, whole
 from neardup.conclusions import Conclusion, decide
@@ -20,8 +24,10 @@ from neardup.contents import content_for
 from neardup.errors import ChangedInput, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.fields import check_fields, note_idle_rules, note_undated
 from neardup.files import check_path
+from neardup.fingerprints import Fingerprints
 from neardup.keep import parse_keep
 from neardup.memory import give_back
+from neardup.numbering import Flags
 from neardup.observers import SILENT, Observer, watching
 from neardup.parts import load_stopped, save_stopped
 from neardup.passes import Passes
@@ -36,10 +42,10 @@ from neardup.sources import Reading, are_texts, keep_apart, open_source
 from neardup.sources.memory import Held
 from neardup.stars import best_keepers, central, final_order, keepers_in
 from neardup.summaries import result_of
-from neardup.survey import check_apart
+from neardup.survey import Documents, check_apart
 from neardup.types import PROTECTED, Bad
-from neardup.verdicts import Unverified
-from neardup.verifiers import parse_measure
+from neardup.verdicts import Judge, Unverified
+from neardup.verifiers import Measure, parse_measure
 
 # Bad records that a result holds, and bytes of each.
 SOME_BAD: Final = 1_000
@@ -167,14 +173,33 @@ def run(request: Request, observer: Observer = SILENT, checkpoints: Checkpoints 
     return result
 
 
-def _stages(passes: Passes) -> Result:
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposed:
+    """What a run knows before it compares two texts."""
+
+    documents: Documents
+    fixed: Flags
+    """Which documents are protected."""
+    undated: int
+    """Dates that were not understood."""
+    scheme: Scheme
+    texts: Representatives
+    prints: Fingerprints
+    found: Candidates
+    judging: Callable[[Measure], AbstractContextManager[Judge]]
+
+
+def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
+    """The stages up to the candidate pairs. *fitted* knows how common features are, if the documents are only
+    a sample.
+    """
     request, observer, content = passes.request, passes.observer, passes.request.content
     settings, keep = request.settings, parse_keep(request.settings.keep)
-    measure = parse_measure(settings.verify, settings.similarity)
-
     surveyed = passes.survey()
-    documents, frequencies, fixed = surveyed.documents, surveyed.frequencies, surveyed.fixed
-    own = surveyed.first
+    documents, fixed, own = surveyed.documents, surveyed.fixed, surveyed.first
+    frequencies = surveyed.frequencies
+    if fitted is not None and fitted.frequencies is not None:
+        frequencies = fitted.frequencies
     del surveyed
     check_apart(documents, own)
     check_fields(documents, own, settings, keep, observer, given=content.fields)
@@ -192,8 +217,21 @@ def _stages(passes: Passes) -> Result:
     flow = passes.flow(prints, texts)
     found = passes.candidates(flow, len(texts))
     give_back()
+    judging = partial(flow.judging, found, frequencies=frequencies)
+    return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging)
 
-    judging = flow.judging(found, measure, frequencies) if measure.verifies else nullcontext(Unverified())
+
+def _stages(passes: Passes) -> Result:
+    request, content = passes.request, passes.request.content
+    settings, keep = request.settings, parse_keep(request.settings.keep)
+    measure = parse_measure(settings.verify, settings.similarity)
+
+    proposed = propose(passes)
+    documents, fixed, undated = proposed.documents, proposed.fixed, proposed.undated
+    scheme, texts, prints, found = proposed.scheme, proposed.texts, proposed.prints, proposed.found
+    judging = proposed.judging(measure) if measure.verifies else nullcontext(Unverified())
+    del proposed  # what it holds is dropped as soon as no stage needs it
+
     with judging as judge:
         judgements = passes.verify(found, judge, verified=measure.verifies)
         give_back()

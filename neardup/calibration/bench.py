@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,13 +15,11 @@ from neardup.calibration.sampling import Copy
 from neardup.contents.texts import JOIN_RECALL, set_aside
 from neardup.distances import distances
 from neardup.fingerprints import Fingerprints
-from neardup.keep import parse_keep
 from neardup.numbering import steps
 from neardup.observers import SILENT
 from neardup.passes import Passes
-from neardup.pipeline import checkpoints_in
+from neardup.pipeline import checkpoints_in, propose
 from neardup.radius import radius_for
-from neardup.representatives import Representatives
 from neardup.requests import Request
 from neardup.schemes import Scheme
 from neardup.schemes.fitting import fit_batches
@@ -106,22 +104,15 @@ class Bench:
         )
         request = Request(open_source(table), self._settings, self.scheme, threads=self._threads)
         passes = Passes(request, SILENT, checkpoints_in(None, request))
-        surveyed = passes.survey()
-        documents, fixed = surveyed.documents, surveyed.fixed
         # As common as in the whole collection, of which this is a sample, with the copies in it.
-        frequencies = fit_batches(
+        fitted = fit_batches(
             measuring_scheme(),
             [table.column("text").slice(count)],
             parts=[self._whole],
             threads=self._threads,
-        ).frequencies
-        fitted = self.scheme
-        if fitted.weights == "log-df" and fitted.frequencies is None:
-            fitted = replace(fitted, frequencies=frequencies)
-        keep = parse_keep(self._settings.keep)
-        texts = Representatives.of(documents, self._settings, keep, fixed, self._threads)
-        prints = passes.fingerprint(fitted, texts)
-        found = passes.candidates(passes.flow(prints, texts), len(texts))
+        )
+        proposed = propose(passes, fitted)
+        texts, prints, found = proposed.texts, proposed.prints, proposed.found
 
         planted = np.array([(copy.of, count + at) for at, copy in enumerate(copies)], np.int64).reshape(-1, 2)
         asked = np.zeros((0, 2), np.int64) if labelled is None else labelled
@@ -134,7 +125,7 @@ class Bench:
 
         everyone = TextNumbers(np.unique(np.concatenate([found.left, found.right, text[text >= 0]])))
         measure = parse_measure(self._settings.verify, self._settings.similarity)
-        with set_aside(everyone, texts, measure, frequencies, passes.work) as verifier:
+        with set_aside(everyone, texts, measure, fitted.frequencies, passes.work) as verifier:
             verifier.meet(found.left, found.right)
             pairs = _judged(
                 verifier,
