@@ -22,7 +22,8 @@ COLUMNS = (("cpu", "#1f6fb4", "CPU seconds"), ("wall", "#c2571a", "wall seconds,
 def points_of(runs: list[dict[str, Any]], pattern: str) -> list[tuple[int, dict[str, float]]]:
     """Size and figures, of the latest run that has any."""
     for run in reversed(runs):
-        found = [(re.fullmatch(pattern, row["work"]), row) for row in run["rows"]]
+        rows = [row for row in run["rows"] if row.get("level") in (None, run["simd"])]
+        found = [(re.fullmatch(pattern, row["work"]), row) for row in rows]
         points = sorted((int(size[1].replace(",", "")), row) for size, row in found if size)
         if points:
             return points
