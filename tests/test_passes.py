@@ -10,13 +10,16 @@ import pytest
 
 import neardup as nd
 from neardup.checkpoints import Checkpoints
+from neardup.contents import Content
 from neardup.errors import ChangedInput
 from neardup.fingerprints import Fingerprints
 from neardup.observers import SILENT
 from neardup.parts import Surveyed
 from neardup.passes import Passes
 from neardup.requests import Request
+from neardup.schemes import Scheme
 from neardup.sources import Source, open_source
+from neardup.types import Batch
 
 from .corpus import collection, write_jsonl
 from .stages import representatives
@@ -105,3 +108,19 @@ def test_candidates_that_were_found_are_not_looked_for_again(path: Path, tmp_pat
     again = later.candidates(later.flow(nothing, TEXTS), len(TEXTS))
     assert np.array_equal(again.left, found.left)
     assert np.array_equal(again.right, found.right)
+
+
+def test_a_document_that_repeats_a_text_is_not_fingerprinted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+    own = Content.fingerprints
+
+    def noted(self: Content, scheme: Scheme, batch: Batch, *, threads: int | None = None) -> Fingerprints:
+        seen.extend(batch.texts.to_pylist())
+        return own(self, scheme, batch, threads=threads)
+
+    monkeypatch.setattr(Content, "fingerprints", noted)
+    texts = ["one and the same text", "another", "one and the same text", "One and the same text", "..."]
+    result = nd.dedupe([{"id": str(at), "text": text} for at, text in enumerate(texts)], guards=False)
+    assert seen == ["one and the same text", "another", None, "One and the same text", "..."]
+    assert result.annotations.column("duplicate_of").to_pylist() == [None, None, "0", "0", None]
+    assert result.annotations.column("distance").to_pylist()[2:4] == [0, 0]
