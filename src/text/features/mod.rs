@@ -6,14 +6,20 @@
 //! characters `cafe` are two features.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 use std::ops::Range;
 
 use crate::hash::mix::{self, PADDING};
 use crate::system::memory;
+#[cfg(target_arch = "aarch64")]
+use crate::system::simd::Neon;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::{Avx2, Avx512};
 use crate::text::unicode::{CJK, Properties};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,22 +187,89 @@ fn characters(text: &[u8], ascii: bool, range: Range<usize>, n: usize, parts: &m
 
 /// Append the offsets of the first bytes of characters.
 fn character_starts(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
+    let (text, base) = (&text[range.clone()], range.start as u32);
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512::in_force() {
-        return cpu.characters(&text[range.clone()], range.start as u32, out);
+        return cpu.characters(text, base, out);
     }
-    memory::more_room(out, range.len());
-    out.extend(range.filter(|at| text[*at] & 0xc0 != 0x80).map(|at| at as u32));
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.characters(text, base, out);
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cpu) = Neon::in_force() {
+        return cpu.characters(text, base, out);
+    }
+    // A byte 10xxxxxx continues a character.
+    offsets(text, base, out, |block| mask_of(block, |eight| !(eight & !(eight << 1))));
 }
 
 /// Append the offsets of spaces.
 pub fn spaces(text: &[u8], range: Range<usize>, out: &mut Vec<u32>) {
+    let (text, base) = (&text[range.clone()], range.start as u32);
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512::in_force() {
-        return cpu.spaces(&text[range.clone()], range.start as u32, out);
+        return cpu.spaces(text, base, out);
     }
-    for at in range.filter(|at| text[*at] == b' ') {
-        memory::push(out, at as u32);
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.spaces(text, base, out);
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cpu) = Neon::in_force() {
+        return cpu.spaces(text, base, out);
+    }
+    let space = each_byte(b' ');
+    offsets(text, base, out, |block| {
+        mask_of(block, |eight| {
+            let other = eight ^ space;
+            // No byte's sum exceeds 0xfe, so none reaches into the next.
+            !((other & each_byte(0x7f)).wrapping_add(each_byte(0x7f)) | other)
+        })
+    });
+}
+
+const fn each_byte(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// Bit i where *found*, which is given eight bytes, sets the highest bit of byte i.
+#[inline(always)]
+fn mask_of(block: &[u8; 64], found: impl Fn(u64) -> u64) -> u64 {
+    let mut mask = 0;
+    for (at, eight) in block.as_chunks::<8>().0.iter().enumerate() {
+        let ones = (found(u64::from_le_bytes(*eight)) & each_byte(0x80)) >> 7;
+        // The product's highest byte has the lowest bit of each byte.
+        mask |= (ones.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * at);
+    }
+    mask
+}
+
+/// Append *base* plus the offsets of the bytes of *text* that *mask* finds, which is given 64 at a time.
+#[inline(always)]
+fn offsets(text: &[u8], base: u32, out: &mut Vec<u32>, mask: impl Fn(&[u8; 64]) -> u64) {
+    let mut append = |base: u32, mut left: u64| {
+        let found = out.len() + left.count_ones() as usize;
+        // Eight at a time, whatever the last ones are: how many there are cannot be foretold.
+        while left != 0 {
+            let mut eight = [0; 8];
+            for place in &mut eight {
+                *place = base.wrapping_add(left.trailing_zeros());
+                left &= left.wrapping_sub(1);
+            }
+            memory::append(out, &eight);
+        }
+        out.truncate(found);
+    };
+    let (blocks, rest) = text.as_chunks::<64>();
+    for (at, block) in blocks.iter().enumerate() {
+        append(base.wrapping_add(64 * at as u32), mask(block));
+    }
+    if !rest.is_empty() {
+        let mut block = [0; 64];
+        block[..rest.len()].copy_from_slice(rest);
+        let valid = (1 << rest.len()) - 1;
+        append(base.wrapping_add(64 * blocks.len() as u32), mask(&block) & valid);
     }
 }
 
@@ -213,7 +286,7 @@ fn words(text: &[u8], range: Range<usize>, n: usize, parts: &mut Parts) {
     } else {
         memory::more_room(&mut parts.starts, count);
         parts.starts.push(range.start as u32);
-        parts.starts.extend(parts.edges[..count - n].iter().map(|space| space + 1));
+        parts.starts.extend(parts.edges[..count - n].iter().map(|space| space.wrapping_add(1)));
         memory::append(&mut parts.ends, &parts.edges[n - 1..]);
         memory::push(&mut parts.ends, range.end as u32);
     }
