@@ -1,11 +1,15 @@
 #![deny(unsafe_code)]
 //! Normalisation: the text of a document in the form from which features are cut.
 //!
-//! ASCII text takes a short way; other text one pass over the code-point table; only what NFKC
-//! would change in more than single letters goes through NFKC itself, with the letters it may join.
+//! ASCII text, and runs of ASCII in other text, take a short way; the rest one pass over the code-point table; only
+//! what NFKC would change in more than single letters goes through NFKC itself, with the letters it may join.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,8 +17,10 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::system::memory;
+#[cfg(target_arch = "aarch64")]
+use crate::system::simd::Neon;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512;
+use crate::system::simd::{Avx2, Avx512};
 #[cfg(target_arch = "x86_64")]
 use crate::text::bytes::{Rules, Tables};
 use crate::text::unicode::{self, CJK, FORMAT, MARK, Properties, SPECIAL, UNSTABLE, WORD};
@@ -108,7 +114,7 @@ impl Normalization {
             (Normalization::Lower, true) => {
                 out.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             }
-            (Normalization::Text | Normalization::UnicodeWords, true) => ascii_words(text.as_bytes(), out),
+            (Normalization::Text | Normalization::UnicodeWords, true) => only_ascii_words(text.as_bytes(), out),
             (Normalization::Text, false) => {
                 if Walk::default().words(text, 0..text.len(), out).is_none() {
                     composed_words(text, out);
@@ -121,14 +127,14 @@ impl Normalization {
             (Normalization::Lower, false) => lower(text, 0..text.len(), out),
             (Normalization::WordChars, false) => word_chars(text, 0..text.len(), out),
             (Normalization::AsciiWords, true) => {
-                ascii_words(text.as_bytes(), out);
+                only_ascii_words(text.as_bytes(), out);
                 drop_single_letters(out);
             }
             (Normalization::AsciiWords, false) => {
                 // Some letters outside ASCII have a lower case within (the Kelvin sign).
                 let mut lower = memory::room_for(text.len());
                 Normalization::Lower.apply(text, &mut lower);
-                ascii_words(&lower, out);
+                only_ascii_words(&lower, out);
                 drop_single_letters(out);
             }
             (Normalization::UnicodeWords, false) => words(text, out, true),
@@ -238,13 +244,13 @@ fn push(out: &mut Vec<u8>, code: u32) {
     }
 }
 
-/// The lower case of a word byte, 0 for any other.
+/// The lower case of a word byte, with the highest bit; a space for any other.
 const WORD_BYTES: [u8; 256] = {
-    let mut table = [0; 256];
+    let mut table = [b' '; 256];
     let mut byte = 0;
     while byte < 128 {
         if (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_' {
-            table[byte] = (byte as u8).to_ascii_lowercase();
+            table[byte] = 0x80 | (byte as u8).to_ascii_lowercase();
         }
         byte += 1;
     }
@@ -252,21 +258,69 @@ const WORD_BYTES: [u8; 256] = {
 };
 
 /// ASCII words in lower case with one space between them; bytes above 0x7f separate words.
-fn ascii_words(text: &[u8], out: &mut Vec<u8>) {
-    // Where words end cannot be foretold: every byte is written, and kept or written over.
-    let begin = out.len();
-    memory::resize(out, begin + text.len(), 0);
-    let mut written = begin;
-    let mut in_word = false;
-    for byte in text {
-        let lower = WORD_BYTES[usize::from(*byte)];
-        let word = lower != 0;
-        out[written] = if word { lower } else { b' ' };
-        written += usize::from(word | in_word);
-        in_word = word;
-    }
-    out.truncate(written);
+fn only_ascii_words(text: &[u8], out: &mut Vec<u8>) {
+    ascii_words(text, false, out);
     drop_last_space(out);
+}
+
+/// Append ASCII words in lower case, and a space behind each that ends; bytes above 0x7f separate words, too.
+/// Whether a word goes on at the end, as *in_word* says of the beginning.
+fn ascii_words(text: &[u8], in_word: bool, out: &mut Vec<u8>) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.ascii_words(text, in_word, out);
+    }
+    #[cfg(target_arch = "aarch64")]
+    if let Some(cpu) = Neon::in_force() {
+        return cpu.ascii_words(text, in_word, out);
+    }
+    ascii_words_plain(text, in_word, out)
+}
+
+fn ascii_words_plain(text: &[u8], in_word: bool, out: &mut Vec<u8>) -> bool {
+    memory::more_room(out, text.len());
+    let mut before = u8::from(in_word);
+    let mut block = [0; 256];
+    for some in text.chunks(block.len()) {
+        // Where words end cannot be foretold: every byte is written, and kept or written over.
+        let mut written = 0usize;
+        for byte in some {
+            let entry = WORD_BYTES[usize::from(*byte)];
+            let word = entry >> 7;
+            // No more bytes than those of the block: neither its bounds nor an overflow must be looked for.
+            block[written % 256] = entry & 0x7f;
+            written = written.wrapping_add(usize::from(word | before));
+            before = word;
+        }
+        memory::append(out, &block[..written]);
+    }
+    before != 0
+}
+
+/// For each set of eight bytes the shuffle that moves those in it together.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+static PACKED: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut set = 0;
+    while set < 256 {
+        let (mut byte, mut count) = (0, 0);
+        while byte < 8 {
+            if set >> byte & 1 == 1 {
+                table[set][count] = byte;
+                count += 1;
+            }
+            byte += 1;
+        }
+        set += 1;
+    }
+    table
+};
+
+/// How many bytes of the beginning are ASCII.
+fn ascii_run(bytes: &[u8]) -> usize {
+    let (blocks, _) = bytes.as_chunks::<16>();
+    let whole = 16 * blocks.iter().take_while(|block| block.is_ascii()).count();
+    whole + bytes[whole..].iter().take_while(|byte| byte.is_ascii()).count()
 }
 
 /// Remove words of one letter from words with one space between them.
@@ -392,6 +446,9 @@ struct Safe {
     in_word: bool,
 }
 
+/// Runs of ASCII of more bytes than this are worth the shorter way.
+const LONG_RUN: usize = 8;
+
 impl Walk {
     /// Append the form of a range of text, and of what may join its end; where that ends. None,
     /// with *out* unusable, where only the whole text can tell.
@@ -399,6 +456,13 @@ impl Walk {
         let table = Properties::get();
         let mut at = range.start;
         while at < range.end {
+            let run = ascii_run(&text.as_bytes()[at..range.end]);
+            if run > LONG_RUN {
+                // All but the last byte, which a mark may join.
+                self.in_word = ascii_words(&text.as_bytes()[at..at + run - 1], self.in_word, out);
+                self.last_class = 0;
+                at += run - 1;
+            }
             let Some(letter) = text[at..].chars().next() else { break };
             let next = at + letter.len_utf8();
             let code = letter as u32;
@@ -654,6 +718,49 @@ mod tests {
                     })
                     .collect();
                 check(&text);
+            }
+        }
+    }
+
+    #[test]
+    fn marks_join_the_last_byte_of_a_run_of_ascii() {
+        for mark in ["\u{301}", "\u{323}", "\u{338}", "\u{200b}", "é", "“", "…", "ﬁ", "Σ"] {
+            for last in ["e", "E", " ", "_", "=", "7", "x.", ". A"] {
+                for before in 0..40 {
+                    check(&format!("“{}{last}{mark}{}z", "Word ".repeat(before), "y".repeat(before)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ascii_words_are_the_same_at_every_level() {
+        let mut seed = 1;
+        for length in (0..200).chain([1000]) {
+            for letters in ["ab", "a ", "aZ_9 .", "Q.,;\n@[`{/:\x7f\0xyz", "é Az", "\u{ff}-"] {
+                let letters = letters.as_bytes();
+                let text: Vec<u8> = (0..length)
+                    .map(|_| {
+                        seed = crate::hash::mix::finish(seed);
+                        letters[(seed >> 20) as usize % letters.len()]
+                    })
+                    .collect();
+                for (in_word, from) in [(false, 0), (true, 0), (true, length.min(7))] {
+                    let (mut wanted, mut word) = (b"left".to_vec(), in_word);
+                    for byte in &text[from..] {
+                        match is_word_byte(byte) {
+                            true => wanted.push(byte.to_ascii_lowercase()),
+                            false if word => wanted.push(b' '),
+                            false => {}
+                        }
+                        word = is_word_byte(byte);
+                    }
+                    at_every_level(|level| {
+                        let mut found = b"left".to_vec();
+                        assert_eq!(ascii_words(&text[from..], in_word, &mut found), word, "{level} {text:?}");
+                        assert_eq!(found, wanted, "{level} {text:?}");
+                    });
+                }
             }
         }
     }
