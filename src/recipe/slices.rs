@@ -15,7 +15,11 @@
 /// Lanes of a row.
 pub const LANES: usize = 4;
 
-type Row = [u64; LANES];
+/// One word for each lane.
+pub type Row = [u64; LANES];
+
+/// As many rows as are added at once.
+pub type Block = [Row; 16];
 
 /// For each of 64 bits a sum below 2^`DIGITS`, shared among the lanes.
 #[derive(Clone)]
@@ -70,7 +74,7 @@ fn add_eight(low: &mut Low, rows: &[Row]) -> Row {
 }
 
 #[inline(always)]
-fn add_sixteen(low: &mut Low, rows: &[Row; 16]) -> Row {
+fn add_sixteen(low: &mut Low, rows: &Block) -> Row {
     let (a, b) = (add_eight(low, &rows[..8]), add_eight(low, &rows[8..]));
     add(&mut low[3], a, b)
 }
@@ -85,7 +89,7 @@ impl<const DIGITS: usize> Slices<DIGITS> {
 
     /// Add a row to digit *at*, and what is carried to those above.
     #[inline(always)]
-    fn carry(&mut self, mut at: usize, mut row: Row) {
+    pub fn carry(&mut self, mut at: usize, mut row: Row) {
         while row.iter().fold(0, |all, lane| all | lane) != 0 {
             let digit = &mut self.digits[at];
             for lane in 0..LANES {
@@ -96,14 +100,26 @@ impl<const DIGITS: usize> Slices<DIGITS> {
         self.top = self.top.max(at);
     }
 
-    /// Add rows to the lowest digits by *add*, which gives what is carried to digit *at*.
+    /// The lowest digits, to which rows can be added.
     #[inline(always)]
-    fn add_low(&mut self, at: usize, add: impl FnOnce(&mut Low) -> Row) {
-        let mut low = [self.digits[0], self.digits[1], self.digits[2], self.digits[3]];
-        let row = add(&mut low);
+    fn low(&self) -> Low {
+        [self.digits[0], self.digits[1], self.digits[2], self.digits[3]]
+    }
+
+    /// What has become of them, and what they carry to digit *at*.
+    #[inline(always)]
+    fn set_low(&mut self, low: Low, at: usize, row: Row) {
         self.digits[..4].copy_from_slice(&low);
         self.top = self.top.max(at);
         self.carry(at, row);
+    }
+
+    /// Count the bits of a block of words.
+    #[inline(always)]
+    pub fn count_block(&mut self, block: &Block) {
+        let mut low = self.low();
+        let row = add_sixteen(&mut low, block);
+        self.set_low(low, 4, row);
     }
 
     /// Count the bits of all *words*.
@@ -112,24 +128,32 @@ impl<const DIGITS: usize> Slices<DIGITS> {
         let (rows, rest) = words.as_chunks::<LANES>();
         let (blocks, mut rows) = rows.as_chunks::<16>();
         for block in blocks {
-            self.add_low(4, |low| add_sixteen(low, block));
+            self.count_block(block);
         }
+        // Loops and no closures: one that is not inlined is not compiled for the instructions of its caller.
+        let mut low = self.low();
         if let Some((eight, more)) = rows.split_at_checked(8) {
-            self.add_low(3, |low| add_eight(low, eight));
-            rows = more;
+            let row = add_eight(&mut low, eight);
+            self.set_low(low, 3, row);
+            (low, rows) = (self.low(), more);
         }
         if let Some((four, more)) = rows.split_at_checked(4) {
-            self.add_low(2, |low| add_four(low, four));
-            rows = more;
+            let row = add_four(&mut low, four);
+            self.set_low(low, 2, row);
+            (low, rows) = (self.low(), more);
         }
         if let Some((two, more)) = rows.split_at_checked(2) {
-            self.add_low(1, |low| add_two(low, two));
-            rows = more;
+            let row = add_two(&mut low, two);
+            self.set_low(low, 1, row);
+            (low, rows) = (self.low(), more);
         }
         let mut last = [0; LANES];
         last[..rest.len()].copy_from_slice(rest);
         match rows {
-            [row] => self.add_low(1, |low| add(&mut low[0], *row, last)),
+            [row] => {
+                let row = add(&mut low[0], *row, last);
+                self.set_low(low, 1, row);
+            }
             _ => self.carry(0, last),
         }
     }

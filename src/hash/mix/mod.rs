@@ -118,6 +118,10 @@ pub fn hash_parts(text: &[u8], starts: &[u32], ends: &[u32], seed: u64, out: &mu
     if let Some(cpu) = Avx512Base::in_force() {
         return cpu.hash_parts(text, starts, ends, seed, out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.hash_parts(text, starts, ends, seed, out);
+    }
     hash_parts_plain(text, starts, ends, seed, out);
 }
 

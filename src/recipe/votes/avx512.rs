@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use crate::hash::mix::avx512::{PaddedParts, eight_windows, finish, load, window_shuffle};
 use crate::hash::mix::{GAMMA, PADDING, STREAM};
-use crate::recipe::slices::Sums;
+use crate::recipe::slices::{LANES, Sums};
 use crate::recipe::votes::{Group, weigh_plain};
 use crate::system::simd::{Avx512, Avx512Base};
 
@@ -50,6 +50,12 @@ impl Avx512Base {
         unsafe { count_in_slices(words, sums) }
     }
 
+    /// See `votes::count_blocks`.
+    pub fn count_blocks(self, text: &[u8], windows: usize, width: usize, seed: u64, slices: &mut [Sums]) -> usize {
+        // SAFETY: `in_force` found the instructions.
+        unsafe { blocks_in_slices(text, windows, width, seed, slices) }
+    }
+
     /// See `votes::weigh`.
     pub fn weigh(self, words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
         // SAFETY: `in_force` found the instructions.
@@ -65,6 +71,66 @@ fn count_in_slices(words: &[u64], sums: &mut Sums) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
 fn weigh_in_slices(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
     weigh_plain(words, first, groups, sums);
+}
+
+/// Windows of a block in slices.
+const SLICED: usize = 128;
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+fn blocks_in_slices(text: &[u8], windows: usize, width: usize, seed: u64, slices: &mut [Sums]) -> usize {
+    assert!(width >= 1 && text.len() >= windows + width + PADDING - 1, "windows stand in a padded text");
+    let hashing = Hashing::new(width, seed);
+    match (slices.len(), width) {
+        (1, ..=8) => sliced::<1, false>(text, windows, &hashing, slices),
+        (2, ..=8) => sliced::<2, false>(text, windows, &hashing, slices),
+        (4, ..=8) => sliced::<4, false>(text, windows, &hashing, slices),
+        (1, _) => sliced::<1, true>(text, windows, &hashing, slices),
+        (2, _) => sliced::<2, true>(text, windows, &hashing, slices),
+        (4, _) => sliced::<4, true>(text, windows, &hashing, slices),
+        _ => 0,
+    }
+}
+
+/// The lowest digits are whole vectors, added to the slices at the end.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+fn sliced<const WORDS: usize, const LONG: bool>(
+    text: &[u8],
+    windows: usize,
+    hashing: &Hashing,
+    slices: &mut [Sums],
+) -> usize {
+    let mut digits = [[_mm512_setzero_si512(); 4]; WORDS];
+    let all = windows / SLICED * SLICED;
+    for at in (0..all).step_by(SLICED) {
+        let mut hashes = [_mm512_setzero_si512(); SLICED / 8];
+        for (k, hash) in hashes.iter_mut().enumerate() {
+            *hash = hashing.eight::<LONG>(text, at + 8 * k);
+        }
+        for (j, ([ones, twos, fours, eights], sums)) in digits.iter_mut().zip(slices.iter_mut()).enumerate() {
+            let words = word(hashes, j);
+            let mut four = [_mm512_setzero_si512(); 4];
+            for (four, [a, b, c, d]) in four.iter_mut().zip(words.as_chunks::<4>().0) {
+                let (low, high) = (carry(ones, *a, *b), carry(ones, *c, *d));
+                *four = carry(twos, low, high);
+            }
+            let (low, high) = (carry(fours, four[0], four[1]), carry(fours, four[2], four[3]));
+            add_digit(sums, 4, carry(eights, low, high));
+        }
+    }
+    for (digits, sums) in digits.into_iter().zip(slices) {
+        digits.into_iter().enumerate().for_each(|(at, digit)| add_digit(sums, at, digit));
+    }
+    all
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+fn add_digit(sums: &mut Sums, at: usize, digit: __m512i) {
+    let mut rows = [[0; LANES]; 2];
+    // SAFETY: two rows are 64 bytes.
+    unsafe { _mm512_storeu_si512(rows.as_mut_ptr().cast(), digit) };
+    rows.into_iter().for_each(|row| sums.carry(at, row));
 }
 
 /// Blocks of eight hashes between two flushes of byte-wide counters.

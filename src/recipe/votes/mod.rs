@@ -74,18 +74,35 @@ impl Votes {
 
     /// The first *windows* runs of *width* bytes of *text*, which is padded, vote on all words.
     pub fn count_windows(&mut self, text: &[u8], windows: usize, width: usize, seed: u64) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(numbers) = &mut self.numbers
-            && numbers.cpu.count_windows(text, windows, width, seed, &mut numbers.counts)
-        {
+        let counted = self.count_blocks(text, windows, width, seed);
+        if counted == windows {
             return;
         }
         let mut hashes = [0; BATCH];
-        for at in (0..windows).step_by(BATCH) {
+        for at in (counted..windows).step_by(BATCH) {
             let hashes = &mut hashes[..BATCH.min(windows - at)];
             mix::hash_windows(text, at, width, seed, hashes);
             self.count_words(hashes);
         }
+    }
+
+    /// Count the hashes of the first windows where they are made, if there is a kernel for that; how many they were.
+    fn count_blocks(&mut self, text: &[u8], windows: usize, width: usize, seed: u64) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(numbers) = &mut self.numbers {
+            let all = numbers.cpu.count_windows(text, windows, width, seed, &mut numbers.counts);
+            return if all { windows } else { 0 };
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Avx512Base::in_force() {
+            return cpu.count_blocks(text, windows, width, seed, &mut self.slices);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Avx2::in_force() {
+            return cpu.count_blocks(text, windows, width, seed, &mut self.slices);
+        }
+        let _ = (text, windows, width, seed);
+        0
     }
 
     /// The same of the parts `text[starts[i]..ends[i]]`.
@@ -106,9 +123,10 @@ impl Votes {
 
     /// Up to `BATCH` hashes, and the words that follow from them, vote.
     fn count_words(&mut self, hashes: &[u64]) {
+        self.count(0, hashes);
         let mut further = [0; BATCH];
         let further = &mut further[..hashes.len()];
-        for j in 0..self.words {
+        for j in 1..self.words {
             mix::words(hashes, j, further);
             self.count(j, further);
         }
