@@ -53,6 +53,14 @@ fn add(sum: &mut Row, a: Row, b: Row) -> Row {
     carry
 }
 
+/// Add *row* to a digit; it becomes what is carried to the next one.
+#[inline(always)]
+fn carry_into(digit: &mut Row, row: &mut Row) {
+    for lane in 0..LANES {
+        (digit[lane], row[lane]) = (digit[lane] ^ row[lane], digit[lane] & row[lane]);
+    }
+}
+
 /// The lowest digits, while many rows are added to them.
 type Low = [Row; 4];
 
@@ -89,15 +97,25 @@ impl<const DIGITS: usize> Slices<DIGITS> {
 
     /// Add a row to digit *at*, and what is carried to those above.
     #[inline(always)]
-    pub fn carry(&mut self, mut at: usize, mut row: Row) {
-        while row.iter().fold(0, |all, lane| all | lane) != 0 {
-            let digit = &mut self.digits[at];
-            for lane in 0..LANES {
-                (digit[lane], row[lane]) = (digit[lane] ^ row[lane], digit[lane] & row[lane]);
-            }
-            at += 1;
+    fn carry(&mut self, at: usize, mut row: Row) {
+        // Through all digits that there are: where nothing is carried any more could not be foretold.
+        let known = at..self.top.max(at);
+        self.top = known.end;
+        for digit in &mut self.digits[known] {
+            carry_into(digit, &mut row);
         }
-        self.top = self.top.max(at);
+        while row.iter().fold(0, |all, lane| all | lane) != 0 {
+            carry_into(&mut self.digits[self.top], &mut row);
+            self.top += 1;
+        }
+    }
+
+    /// Add two rows to digit *at*.
+    #[inline(always)]
+    pub fn add_two(&mut self, at: usize, [a, b]: [Row; 2]) {
+        let row = add(&mut self.digits[at], a, b);
+        self.top = self.top.max(at + 1);
+        self.carry(at + 1, row);
     }
 
     /// The lowest digits, to which rows can be added.
@@ -131,29 +149,26 @@ impl<const DIGITS: usize> Slices<DIGITS> {
             self.count_block(block);
         }
         // Loops and no closures: one that is not inlined is not compiled for the instructions of its caller.
-        let mut low = self.low();
         if let Some((eight, more)) = rows.split_at_checked(8) {
+            let mut low = self.low();
             let row = add_eight(&mut low, eight);
             self.set_low(low, 3, row);
-            (low, rows) = (self.low(), more);
+            rows = more;
         }
         if let Some((four, more)) = rows.split_at_checked(4) {
+            let mut low = self.low();
             let row = add_four(&mut low, four);
             self.set_low(low, 2, row);
-            (low, rows) = (self.low(), more);
+            rows = more;
         }
         if let Some((two, more)) = rows.split_at_checked(2) {
-            let row = add_two(&mut low, two);
-            self.set_low(low, 1, row);
-            (low, rows) = (self.low(), more);
+            self.add_two(0, [two[0], two[1]]);
+            rows = more;
         }
         let mut last = [0; LANES];
         last[..rest.len()].copy_from_slice(rest);
         match rows {
-            [row] => {
-                let row = add(&mut low[0], *row, last);
-                self.set_low(low, 1, row);
-            }
+            [row] => self.add_two(0, [*row, last]),
             _ => self.carry(0, last),
         }
     }

@@ -119,7 +119,9 @@ fn sliced<const WORDS: usize, const LONG: bool>(
         }
     }
     for (digits, sums) in digits.into_iter().zip(slices) {
-        digits.into_iter().enumerate().for_each(|(at, digit)| add_digit(sums, at, digit));
+        for (at, digit) in digits.into_iter().enumerate() {
+            add_digit(sums, at, digit);
+        }
     }
     all
 }
@@ -130,7 +132,7 @@ fn add_digit(sums: &mut Sums, at: usize, digit: __m512i) {
     let mut rows = [[0; LANES]; 2];
     // SAFETY: two rows are 64 bytes.
     unsafe { _mm512_storeu_si512(rows.as_mut_ptr().cast(), digit) };
-    rows.into_iter().for_each(|row| sums.carry(at, row));
+    sums.add_two(at, rows);
 }
 
 /// Blocks of eight hashes between two flushes of byte-wide counters.
