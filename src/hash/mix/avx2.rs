@@ -4,8 +4,10 @@
 use std::arch::x86_64::*;
 
 use super::{FIRST, GAMMA, PADDING, SECOND, STREAM, hash_part, words_plain};
-use crate::recipe::slices::{Block, Row};
 use crate::system::simd::Avx2;
+
+/// What a vector holds.
+type Row = [u64; 4];
 
 impl Avx2 {
     /// See `words`.
@@ -63,10 +65,10 @@ fn finish_second(x: __m256i) -> __m256i {
     _mm256_xor_si256(x, _mm256_srli_epi64::<31>(x))
 }
 
-/// Word *j* of the digests that begin with the *hashes* of a block.
+/// Word *j* of the digests that begin with *hashes*.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub fn further(hashes: &Block, j: usize) -> Block {
+pub fn further<const N: usize>(hashes: &[Row; N], j: usize) -> [Row; N] {
     let step = all(STREAM.wrapping_mul(j as u64));
     let mut words = *hashes;
     for row in &mut words {
@@ -137,15 +139,15 @@ impl Windows {
         finish(_mm256_xor_si256(x, four_windows(text, at + self.width.saturating_sub(8), self.last)))
     }
 
-    /// The hashes of the 64 runs that begin at *at* and behind it.
+    /// The hashes of the runs that begin at *at* and behind it, four in each of N rows.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub fn block<const KIND: u8>(&self, text: &[u8], at: usize) -> Block {
-        let mut block = Block::default();
-        for (number, row) in block.iter_mut().enumerate() {
+    pub fn rows<const KIND: u8, const N: usize>(&self, text: &[u8], at: usize) -> [Row; N] {
+        let mut rows = [Row::default(); N];
+        for (number, row) in rows.iter_mut().enumerate() {
             store(self.four::<KIND>(text, at + 4 * number), row);
         }
-        block
+        rows
     }
 }
 

@@ -56,7 +56,7 @@ fn count_blocks(text: &[u8], windows: usize, width: usize, seed: u64, slices: &m
 fn blocks_like<const KIND: u8>(text: &[u8], windows: usize, hashing: &Windows, slices: &mut [Sums]) -> usize {
     let all = windows / COUNT * COUNT;
     for at in (0..all).step_by(COUNT) {
-        let hashes = hashing.block::<KIND>(text, at);
+        let hashes: Block = hashing.rows::<KIND, _>(text, at);
         let [first, others @ ..] = &mut *slices else { break };
         first.count_block(&hashes);
         for (j, sums) in others.iter_mut().enumerate() {
