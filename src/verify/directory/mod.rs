@@ -5,14 +5,18 @@
 //! sorted instead, and looked for by halving.
 
 #[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
 
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512Base;
+use crate::system::simd::{Avx2, Avx512Base};
 
 /// About this many hashes are in a group, or half as many.
 const GROUP: usize = 4;
+/// So many are compared at once. As many may be read behind the last one.
+pub const AT_ONCE: usize = 8;
 /// A group of more than this is not by chance.
 const CROWD: usize = 32;
 /// Matches that are passed on at a time.
@@ -20,7 +24,9 @@ pub const MATCHES: usize = 64;
 
 #[derive(Default)]
 pub struct Directory {
+    /// The hashes, then `AT_ONCE` words that mean nothing.
     hashes: Vec<u64>,
+    count: usize,
     /// Where groups begin, and where the last one ends; nothing if the hashes are sorted.
     starts: Vec<u32>,
     /// How far a hash is shifted to give the number of its group.
@@ -46,29 +52,30 @@ impl Directory {
             *start = sum;
         }
         // From the end of each group to its start, so that the starts are what is left.
-        let (mut moved, mut own) = (memory::zeros(hashes.len()), memory::filled(hashes.len(), T::default()));
+        let (mut moved, mut own) = (memory::zeros(hashes.len() + AT_ONCE), memory::filled(hashes.len(), T::default()));
         for (hash, fact) in hashes.iter().zip(facts) {
             let place = &mut starts[(hash >> shift) as usize];
             *place -= 1;
             (moved[*place as usize], own[*place as usize]) = (*hash, *fact);
         }
-        (Directory { hashes: moved, starts, shift }, own)
+        (Directory { hashes: moved, count: hashes.len(), starts, shift }, own)
     }
 
     #[cold]
     fn sorted<T: Copy>(hashes: &[u64], facts: &[T]) -> (Directory, Vec<T>) {
         let mut both: Vec<(u64, T)> = memory::gathered(hashes.iter().copied().zip(facts.iter().copied()));
         both.sort_unstable_by_key(|(hash, _)| *hash);
-        let hashes = memory::gathered(both.iter().map(|(hash, _)| *hash));
+        let mut sorted = memory::zeros(hashes.len() + AT_ONCE);
+        sorted.iter_mut().zip(&both).for_each(|(place, (hash, _))| *place = *hash);
         let facts = memory::gathered(both.iter().map(|(_, fact)| *fact));
-        (Directory { hashes, starts: Vec::new(), shift: 0 }, facts)
+        (Directory { hashes: sorted, count: hashes.len(), starts: Vec::new(), shift: 0 }, facts)
     }
 
     pub fn hashes(&self) -> &[u64] {
-        &self.hashes
+        &self.hashes[..self.count]
     }
 
-    /// The hashes, where groups begin, and the shift: see there.
+    /// The hashes and the words behind them, where groups begin, and the shift: see there.
     #[cfg(target_arch = "x86_64")]
     pub fn groups(&self) -> (&[u64], &[u32], u32) {
         (&self.hashes, &self.starts, self.shift)
@@ -115,11 +122,15 @@ impl Directory {
     #[inline]
     fn find<'a>(&self, wanted: &[u64], out: &'a mut [(u32, u32); MATCHES]) -> &'a [(u32, u32)] {
         #[cfg(target_arch = "x86_64")]
-        if !self.starts.is_empty()
-            && let Some(cpu) = Avx512Base::in_force()
-        {
-            let count = cpu.find_in(self, wanted, out);
-            return &out[..count];
+        if !self.starts.is_empty() {
+            if let Some(cpu) = Avx512Base::in_force() {
+                let count = cpu.find_in(self, wanted, out);
+                return &out[..count];
+            }
+            if let Some(cpu) = Avx2::in_force() {
+                let count = cpu.find_in(self, wanted, out);
+                return &out[..count];
+            }
         }
         self.find_plain(wanted, out)
     }
@@ -127,19 +138,34 @@ impl Directory {
     fn find_plain<'a>(&self, wanted: &[u64], out: &'a mut [(u32, u32); MATCHES]) -> &'a [(u32, u32)] {
         let mut count = 0;
         for (at, hash) in (0u32..).zip(wanted) {
-            let place = if self.starts.is_empty() {
-                self.hashes.binary_search(hash).ok()
-            } else {
-                let group = (hash >> self.shift) as usize;
-                let (start, end) = (self.starts[group] as usize, self.starts[group + 1] as usize);
-                self.hashes[start..end].iter().position(|own| own == hash).map(|place| start + place)
-            };
-            if let Some(place) = place {
-                out[count] = (at, place as u32);
-                count += 1;
-            }
+            let place = if self.starts.is_empty() { self.find_sorted(*hash) } else { self.find_grouped(*hash) };
+            // Whether it is here cannot be foretold, so no branch depends on that.
+            out[count] = (at, place.unwrap_or_default());
+            count += usize::from(place.is_some());
         }
         &out[..count]
+    }
+
+    #[cold]
+    fn find_sorted(&self, hash: u64) -> Option<u32> {
+        self.hashes().binary_search(&hash).ok().map(|place| place as u32)
+    }
+
+    #[inline(always)]
+    fn find_grouped(&self, hash: u64) -> Option<u32> {
+        let group = (hash >> self.shift) as usize;
+        let (mut start, end) = (self.starts[group], self.starts[group + 1]);
+        loop {
+            let some: &[u64; GROUP] = self.hashes[start as usize..].first_chunk()?;
+            let same = some.iter().enumerate().fold(0, |same, (at, own)| same | u32::from(*own == hash) << at);
+            let left = end - start;
+            // Those of other groups, and what is behind all, are no matches.
+            let same = same & !(u32::MAX << left.min(GROUP as u32));
+            if left <= GROUP as u32 || same != 0 {
+                return (same != 0).then(|| start + same.trailing_zeros());
+            }
+            start += GROUP as u32;
+        }
     }
 }
 
