@@ -8,7 +8,7 @@ use crate::frequencies::sketch::{ROWS, cell, sketched};
 use crate::system::memory;
 use crate::system::simd;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512Base;
+use crate::system::simd::{Avx2, Avx512Base};
 use crate::system::spread::Spread;
 
 /// The classes of features that two documents share: all others weigh nothing. A look-up reads one line of the cache.
@@ -36,6 +36,14 @@ impl Bucket {
     #[inline(always)]
     pub fn class(&self, place: u32) -> u8 {
         (self.facts >> (CLASS * place)) as u8 & ((1 << CLASS) - 1)
+    }
+
+    /// The place of a key, or `PLACES`.
+    #[inline(always)]
+    pub fn find(&self, key: u64) -> u32 {
+        // All are looked at: where a key is cannot be foretold, and a branch on it costs more.
+        let places = self.keys.iter().enumerate().fold(0, |places, (at, own)| places | u32::from(*own == key) << at);
+        (places | 1 << PLACES).trailing_zeros()
     }
 
     /// Whether some keys that belong here are in the next one.
@@ -89,18 +97,38 @@ impl ExactTable {
         self.buckets.iter().flat_map(both as fn(&Bucket) -> [(u64, u8); PLACES]).filter(|(key, _)| *key != 0)
     }
 
-    pub fn class(&self, key: u64) -> u8 {
+    /// The class of a key; *find* is `Bucket::find`.
+    #[inline(always)]
+    fn class(&self, key: u64, find: impl Fn(&Bucket, u64) -> u32) -> u8 {
         let mut at = home(self.buckets.len(), key, self.spread);
-        loop {
-            let bucket = &self.buckets[at];
-            if let Some(place) = bucket.keys.iter().position(|own| *own == key) {
-                return bucket.class(place as u32);
-            }
-            if !bucket.overflows() {
-                return ALONE;
-            }
+        let mut bucket = &self.buckets[at];
+        let mut found = find(bucket, key);
+        // Whether others have a feature cannot be foretold, so no branch depends on that alone: hardly ever was the
+        // bucket full, too.
+        while found + u32::from(bucket.overflows()) > PLACES as u32 {
             at = (at + 1) % self.buckets.len();
+            bucket = &self.buckets[at];
+            found = find(bucket, key);
         }
+        bucket.class(found) | (u8::from(found != PLACES as u32).wrapping_sub(1) & ALONE)
+    }
+
+    /// Write the class of each feature; *find* is `Bucket::find`.
+    #[inline(always)]
+    pub fn classes(&self, hashes: &[u64], out: &mut [u8], find: impl Fn(&Bucket, u64) -> u32) {
+        assert_eq!(hashes.len(), out.len(), "a class for each feature");
+        for (at, (hash, class)) in hashes.iter().zip(out).enumerate() {
+            if let Some(later) = hashes.get(at + AHEAD) {
+                self.prefetch(*later);
+            }
+            *class = self.class(key_of(*hash), &find);
+        }
+    }
+
+    /// Prefetch the place of a feature that will be needed soon.
+    #[inline(always)]
+    fn prefetch(&self, hash: u64) {
+        simd::prefetch(&self.buckets[home(self.buckets.len(), key_of(hash), self.spread)]);
     }
 }
 
@@ -112,7 +140,7 @@ pub enum Lookup {
 impl Lookup {
     pub fn class(&self, key: u64, knee: u32) -> u8 {
         match self {
-            Lookup::Exact(table) => table.class(key),
+            Lookup::Exact(table) => table.class(key, Bucket::find),
             Lookup::Sketch(cells) => class_of(sketched(cells.len(), key, |cell| cells[cell]), knee),
         }
     }
@@ -165,31 +193,25 @@ impl Frozen {
 
     /// The classes of features. Their places in memory are prefetched.
     pub fn look_up(&self, hashes: &[u64], out: &mut [u8]) {
-        #[cfg(target_arch = "x86_64")]
-        if let Lookup::Exact(table) = &self.lookup
-            && let Some(cpu) = Avx512Base::in_force()
-        {
-            return cpu.classes(&table.buckets, hashes, table.spread, out);
-        }
-        for (at, (hash, class)) in hashes.iter().zip(out).enumerate() {
-            if let Some(later) = hashes.get(at + AHEAD) {
-                self.prefetch(*later);
-            }
-            *class = self.lookup.class(key_of(*hash), self.knee);
-        }
-    }
-
-    /// Prefetch the place of a feature that will be needed soon.
-    #[inline(always)]
-    pub fn prefetch(&self, hash: u64) {
         match &self.lookup {
             Lookup::Exact(table) => {
-                simd::prefetch(&table.buckets[home(table.buckets.len(), key_of(hash), table.spread)]);
+                #[cfg(target_arch = "x86_64")]
+                if let Some(cpu) = Avx512Base::in_force() {
+                    return cpu.classes(table, hashes, out);
+                }
+                #[cfg(target_arch = "x86_64")]
+                if let Some(cpu) = Avx2::in_force() {
+                    return cpu.classes(table, hashes, out);
+                }
+                table.classes(hashes, out, Bucket::find);
             }
             Lookup::Sketch(cells) => {
                 let width = cells.len() / ROWS;
-                for row in 0..ROWS {
-                    simd::prefetch(&cells[cell(row, width, key_of(hash))]);
+                for (at, (hash, class)) in hashes.iter().zip(out).enumerate() {
+                    if let Some(later) = hashes.get(at + AHEAD) {
+                        (0..ROWS).for_each(|row| simd::prefetch(&cells[cell(row, width, key_of(*later))]));
+                    }
+                    *class = self.lookup.class(key_of(*hash), self.knee);
                 }
             }
         }

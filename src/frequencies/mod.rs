@@ -6,6 +6,8 @@
 //! depends on the features alone, so parts added together equal the whole, byte for byte.
 
 #[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
 pub mod bytes;
 pub mod classes;
@@ -21,11 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use classes::knee_of;
 pub use classes::{ABOVE_KNEE, ALONE, RARE, WEIGHTS};
 pub use frozen::Frozen;
-#[cfg(target_arch = "x86_64")]
-pub use frozen::{Bucket, PLACES, home};
 use frozen::{ExactTable, Lookup};
-#[cfg(target_arch = "x86_64")]
-pub use shard::{AHEAD, SLOTS, Slots, line_of};
 pub use shard::{Shard, key_of};
 use sketch::{ROWS, cell, sketched};
 
@@ -326,7 +324,8 @@ impl Drop for Counter<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frequencies::classes::doublings;
+    use crate::frequencies::classes::{class_of, doublings};
+    use crate::system::simd::tests::at_every_level;
 
     fn fitted(max_features: usize, documents: &[Vec<u64>]) -> Frequencies {
         let mut table = Frequencies::new(max_features);
@@ -385,6 +384,29 @@ mod tests {
                 assert!(passed < count as usize, "{passed} lines of a file are passed by {count} keys");
             }
         }
+    }
+
+    #[test]
+    fn counts_and_classes_are_the_same_at_every_level() {
+        // Many of one shard, so that lines and buckets are full, and the hash that stands for a free place.
+        let key = |n: u64| if n % 3 == 0 { n } else { mix::finish(n) };
+        let documents: Vec<Vec<u64>> =
+            (0..60u64).map(|n| (0..3000).step_by(n as usize + 1).map(key).collect()).collect();
+        let mut expected = std::collections::BTreeMap::new();
+        documents.iter().flatten().for_each(|hash| *expected.entry(key_of(*hash)).or_insert(0) += 1);
+        // Some that nobody has, too.
+        let asked: Vec<u64> = (0..4000).map(key).collect();
+        at_every_level(|level| {
+            let table = fitted(DEFAULT_MAX_FEATURES, &documents);
+            assert_eq!(table.entries(), expected.clone().into_iter().collect::<Vec<_>>(), "{level}");
+            assert_eq!(table.features(), Some(expected.len()));
+            let (frozen, mut classes) = (table.freeze(), Vec::new());
+            frozen.classes(&asked, &[], &mut classes);
+            let count = |hash: &u64| expected.get(&key_of(*hash)).copied().unwrap_or(0);
+            let wanted: Vec<u8> = asked.iter().map(|hash| class_of(count(hash), frozen.knee)).collect();
+            assert_eq!(classes, wanted, "{level}");
+            assert!(classes.contains(&ALONE) && classes.contains(&RARE) && classes.contains(&ABOVE_KNEE));
+        });
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::system::memory;
 use crate::system::simd;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512Base;
+use crate::system::simd::{Avx2, Avx512Base};
 use crate::system::spread::Spread;
 
 /// Keys and counts in one line of the cache; places are taken in order, and 0 marks a free one.
@@ -25,7 +25,10 @@ impl Slots {
     /// The place of *key*, or the free one where it belongs; `SLOTS` if all are taken by others.
     #[inline(always)]
     pub fn place(&self, key: u64) -> usize {
-        self.keys.iter().position(|own| *own == key || *own == 0).unwrap_or(SLOTS)
+        // All are looked at: where a key is cannot be foretold, and a branch on it costs more.
+        let keys = self.keys.iter().enumerate();
+        let places = keys.fold(0, |places, (at, own)| places | u32::from(*own == key || *own == 0) << at);
+        (places | 1 << SLOTS).trailing_zeros() as usize
     }
 }
 
@@ -74,26 +77,55 @@ impl Shard {
 
     /// Count each of *keys* once.
     pub fn add_all(&mut self, mut keys: &[u64]) {
+        while !keys.is_empty() {
+            keys = &keys[self.add_some(keys)..];
+            if !keys.is_empty() {
+                self.grow();
+            }
+        }
+    }
+
+    /// Count each of *keys* once, until there is no room for a new one; how many are done.
+    fn add_some(&mut self, keys: &[u64]) -> usize {
         #[cfg(target_arch = "x86_64")]
         if let Some(cpu) = Avx512Base::in_force() {
-            while !keys.is_empty() {
-                let room = self.room();
-                let (done, new) = cpu.add_counts(&mut self.lines, keys, room, self.spread);
-                self.used += new;
-                keys = &keys[done..];
-                if !keys.is_empty() {
-                    self.grow();
+            return cpu.add_counts(self, keys);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(cpu) = Avx2::in_force() {
+            return cpu.add_counts(self, keys);
+        }
+        self.add_counts(keys, Slots::place)
+    }
+
+    /// See `add_some`; *find* is `Slots::place`.
+    #[inline(always)]
+    pub fn add_counts(&mut self, keys: &[u64], find: impl Fn(&Slots, u64) -> usize) -> usize {
+        let before = self.room();
+        let (lines, mut room, mut done) = (&mut self.lines[..], before, keys.len());
+        for (at, key) in keys.iter().enumerate() {
+            if let Some(later) = keys.get(at + AHEAD) {
+                simd::prefetch(&lines[line_of(lines.len(), *later, self.spread)]);
+            }
+            let mut line = line_of(lines.len(), *key, self.spread);
+            let mut place = find(&lines[line], *key);
+            while place == SLOTS {
+                line = (line + 1) & (lines.len() - 1);
+                place = find(&lines[line], *key);
+            }
+            let slots = &mut lines[line];
+            if slots.keys[place] == 0 {
+                if room == 0 {
+                    done = at;
+                    break;
                 }
+                room -= 1;
+                slots.keys[place] = *key;
             }
-            return;
+            slots.counts[place] = slots.counts[place].saturating_add(1);
         }
-        while let Some((key, later)) = keys.split_first() {
-            if let Some(later) = later.get(AHEAD) {
-                simd::prefetch(&self.lines[line_of(self.lines.len(), *later, self.spread)]);
-            }
-            self.add(*key, 1);
-            keys = later;
-        }
+        self.used += before - room;
+        done
     }
 
     #[cold]

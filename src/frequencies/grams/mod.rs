@@ -6,12 +6,14 @@
 //! four bytes, the first one lowest. Its hash is that of any feature, and tells which gram it is.
 
 #[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
 
 use crate::hash::mix;
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512Base;
+use crate::system::simd::{Avx2, Avx512Base};
 use crate::text::features::{CHARS, GRAM, seed_of};
 
 /// Characters of a gram.
@@ -64,6 +66,15 @@ pub fn hashes(grams: &[u32], out: &mut [u64]) {
     if let Some(cpu) = Avx512Base::in_force() {
         return cpu.gram_hashes(grams, out);
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
+        return cpu.gram_hashes(grams, out);
+    }
+    hashes_plain(grams, out);
+}
+
+#[inline(always)]
+pub fn hashes_plain(grams: &[u32], out: &mut [u64]) {
     for (gram, out) in grams.iter().zip(out) {
         *out = hash(*gram);
     }
@@ -73,6 +84,10 @@ pub fn hashes(grams: &[u32], out: &mut [u64]) {
 pub fn look_up(table: &[u8; GRAMS], grams: &[u32], out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512Base::in_force() {
+        return cpu.look_up_grams(table, grams, out);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(cpu) = Avx2::in_force() {
         return cpu.look_up_grams(table, grams, out);
     }
     for (gram, out) in grams.iter().zip(out) {
@@ -111,6 +126,29 @@ impl<'a> Grams<'a> {
     }
 }
 
+/// Grams whose places are found together.
+const RUN: usize = 32;
+
+/// The places of the `RUN` grams from *begin* on. Each letter is looked up once, though four grams have it, and each
+/// pair of letters is numbered once, though two have it.
+#[inline(always)]
+fn places(grams: Grams<'_>, begin: usize) -> [u32; RUN] {
+    const SIZE: u16 = ALPHABET.len() as u16;
+    let letters = &grams.text[begin..begin + RUN + 3];
+    let (mut numbers, mut pairs, mut places) = ([0; RUN + 3], [0; RUN + 2], [0; RUN]);
+    for (number, letter) in numbers.iter_mut().zip(letters) {
+        *number = u16::from(NUMBERS[usize::from(letter & 0x7f)]);
+    }
+    // Numbers are below 38, so that nothing overflows.
+    for (at, pair) in pairs.iter_mut().enumerate() {
+        *pair = numbers[at].wrapping_mul(SIZE).wrapping_add(numbers[at + 1]);
+    }
+    for (at, place) in places.iter_mut().enumerate() {
+        *place = u32::from(pairs[at]).wrapping_mul(u32::from(SIZE * SIZE)).wrapping_add(u32::from(pairs[at + 2]));
+    }
+    places
+}
+
 /// In how many of up to `LAST` documents each gram was seen, by one thread.
 pub struct SeenGrams {
     /// For each gram the last document that had it, numbered from 1, and below that how many had it.
@@ -136,13 +174,18 @@ impl SeenGrams {
         self.documents += 1;
         let (seen, document) = (&mut self.seen[..], self.documents);
         #[cfg(target_arch = "x86_64")]
-        if let Some(cpu) = Avx512Base::in_force()
-            && let Ok(seen) = seen.try_into()
-        {
-            return cpu.count_grams(grams, document, seen);
+        if let Ok(seen) = (&mut *seen).try_into() {
+            if let Some(cpu) = Avx512Base::in_force() {
+                return cpu.count_grams(grams, document, seen);
+            }
+            if let Some(cpu) = Avx2::in_force() {
+                return cpu.count_grams(grams, document, seen);
+            }
         }
-        for row in 0..grams.len() {
-            count(&mut seen[place(grams.get(row))], document);
+        for begin in (0..grams.len()).step_by(RUN) {
+            for place in &places(grams, begin)[..RUN.min(grams.len() - begin)] {
+                count(&mut seen[*place as usize], document);
+            }
         }
     }
 
