@@ -1,4 +1,4 @@
-#![deny(unsafe_code)]
+#![allow(unsafe_code)]
 //! The different values of a list, and how often each occurs.
 //!
 //! Whether a value is new cannot be foretold, so that a branch on it costs more than all else.
@@ -11,38 +11,45 @@
 //! ```
 
 #[cfg(target_arch = "x86_64")]
+pub mod avx2;
+#[cfg(target_arch = "x86_64")]
 pub mod avx512;
+
+use std::ops::Range;
 
 use crate::frequencies::grams::Grams;
 use crate::hash::mix;
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
-use crate::system::simd::Avx512Base;
+use crate::system::simd::{Avx2, Avx512Base};
 
 /// So many more values than there are have room in the answer.
 pub const ROOM: usize = 16;
 
-/// Values, some of them equal.
-pub trait List: Copy {
+/// Values, some of them equal. They are read without a check.
+///
+/// # Safety
+/// There are as many values to be read as `count` says.
+pub unsafe trait List: Copy {
     type Value: Copy + Eq + Default;
 
     fn count(self) -> usize;
-    fn value(self, row: usize) -> Self::Value;
+
+    /// # Safety
+    /// The row must be below the count.
+    unsafe fn value(self, row: usize) -> Self::Value;
 
     /// Any number that a value gives, another one in each round: its lowest bits are a place in the table.
     fn place(value: Self::Value, round: usize) -> usize;
 
-    /// See `first_round`.
+    /// `gather`, where the level in force has something better than the plain loop.
     #[cfg(target_arch = "x86_64")]
-    fn begin(self, cpu: Avx512Base, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize;
-
-    /// See `gather`.
-    #[cfg(target_arch = "x86_64")]
-    fn end(self, cpu: Avx512Base, tallies: &[u16], values: &mut [Self::Value], counts: &mut [u32]) -> usize;
+    fn gather(self, tallies: &[u16], values: &mut [Self::Value], counts: &mut [u32]) -> Option<usize>;
 }
 
 /// Hashes, which are spread evenly as they are.
-impl List for &[u64] {
+// SAFETY: a slice has as many values as it counts.
+unsafe impl List for &[u64] {
     type Value = u64;
 
     fn count(self) -> usize {
@@ -50,8 +57,9 @@ impl List for &[u64] {
     }
 
     #[inline(always)]
-    fn value(self, row: usize) -> u64 {
-        self[row]
+    unsafe fn value(self, row: usize) -> u64 {
+        // SAFETY: the caller guarantees it.
+        unsafe { *self.get_unchecked(row) }
     }
 
     #[inline(always)]
@@ -60,17 +68,13 @@ impl List for &[u64] {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn begin(self, cpu: Avx512Base, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
-        cpu.first_round(self, table, tallies, waiting)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn end(self, cpu: Avx512Base, tallies: &[u16], values: &mut [u64], counts: &mut [u32]) -> usize {
-        cpu.gather(self, tallies, values, counts)
+    fn gather(self, tallies: &[u16], values: &mut [u64], counts: &mut [u32]) -> Option<usize> {
+        Avx512Base::in_force().map(|cpu| cpu.gather(self, tallies, values, counts))
     }
 }
 
-impl List for Grams<'_> {
+// SAFETY: a text of grams is padded, so that each that it counts can be read.
+unsafe impl List for Grams<'_> {
     type Value = u32;
 
     fn count(self) -> usize {
@@ -78,8 +82,9 @@ impl List for Grams<'_> {
     }
 
     #[inline(always)]
-    fn value(self, row: usize) -> u32 {
-        self.get(row)
+    unsafe fn value(self, row: usize) -> u32 {
+        // SAFETY: the text has four bytes for each of its grams.
+        u32::from_le(unsafe { self.text().as_ptr().add(row).cast::<u32>().read_unaligned() })
     }
 
     #[inline(always)]
@@ -91,18 +96,21 @@ impl List for Grams<'_> {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn begin(self, cpu: Avx512Base, table: &mut [u16], tallies: &mut [u16], waiting: &mut [u16]) -> usize {
-        cpu.first_round_of_grams(self, table, tallies, waiting)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn end(self, cpu: Avx512Base, tallies: &[u16], values: &mut [u32], counts: &mut [u32]) -> usize {
-        cpu.gather_grams(self, tallies, values, counts)
+    fn gather(self, tallies: &[u16], values: &mut [u32], counts: &mut [u32]) -> Option<usize> {
+        if let Some(cpu) = Avx512Base::in_force() {
+            return Some(cpu.gather_grams(self, tallies, values, counts));
+        }
+        Avx2::in_force().map(|cpu| cpu.gather_grams(self, tallies, values, counts))
     }
 }
 
 /// The number of a value in a list. Short lists have short ones, so that all stays in the first cache.
-pub trait Row: Copy + Default {
+///
+/// # Safety
+/// Of a number up to `MOST` comes the number that it was made of.
+pub unsafe trait Row: Copy + Default {
+    const MOST: usize;
+
     fn number(self) -> usize;
     fn of(number: usize) -> Self;
 
@@ -110,7 +118,10 @@ pub trait Row: Copy + Default {
     fn short(rows: &mut [Self]) -> Option<&mut [u16]>;
 }
 
-impl Row for u16 {
+// SAFETY: they fit.
+unsafe impl Row for u16 {
+    const MOST: usize = u16::MAX as usize;
+
     fn number(self) -> usize {
         usize::from(self)
     }
@@ -124,7 +135,10 @@ impl Row for u16 {
     }
 }
 
-impl Row for u32 {
+// SAFETY: they fit.
+unsafe impl Row for u32 {
+    const MOST: usize = u32::MAX as usize;
+
     fn number(self) -> usize {
         self as usize
     }
@@ -138,44 +152,106 @@ impl Row for u32 {
     }
 }
 
-/// Let all values write and look, at the place in the table that the first round gives; how many must wait.
-fn first_round<L: List, R: Row>(all: L, table: &mut [R], tallies: &mut [R], waiting: &mut [R]) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512Base::in_force()
-        && let (Some(table), Some(tallies), Some(waiting)) = (R::short(table), R::short(tallies), R::short(waiting))
-    {
-        return all.begin(cpu, table, tallies, waiting);
-    }
-    let mask = table.len() - 1;
-    for row in (0..all.count()).rev() {
-        table[L::place(all.value(row), 0) & mask] = R::of(row);
-    }
-    let mut left = 0;
-    for row in 0..all.count() {
-        let value = all.value(row);
-        let first = table[L::place(value, 0) & mask].number();
-        let same = all.value(first) == value;
-        tallies[first] = R::of(tallies[first].number() + usize::from(same));
-        waiting[left] = R::of(row);
-        left += usize::from(!same);
-    }
-    left
-}
-
-/// Write the values that have a tally, and the tallies; how many they are.
+/// Write the values that have a tally, and the tallies; how many they are. There is room for all.
 fn gather<L: List, R: Row>(all: L, tallies: &mut [R], values: &mut [L::Value], counts: &mut [u32]) -> usize {
     #[cfg(target_arch = "x86_64")]
-    if let Some(cpu) = Avx512Base::in_force()
-        && let Some(tallies) = R::short(tallies)
+    if let Some(tallies) = R::short(tallies)
+        && let Some(different) = all.gather(tallies, values, counts)
     {
-        return all.end(cpu, tallies, values, counts);
+        return different;
     }
+    let total = all.count();
+    assert!(tallies.len() == total && values.len() >= total && counts.len() >= total, "room for each value");
     let mut different = 0;
     for (row, tally) in tallies.iter().enumerate() {
-        (values[different], counts[different]) = (all.value(row), tally.number() as u32);
+        // SAFETY: there are as many rows, and as much room, and at most as many were written as were read.
+        unsafe {
+            *values.get_unchecked_mut(different) = all.value(row);
+            *counts.get_unchecked_mut(different) = tally.number() as u32;
+        }
         different += usize::from(tally.number() != 0);
     }
     different
+}
+
+/// Values that look before those that must wait are written down.
+const PART: usize = 64;
+
+/// What a round writes to.
+struct Room<'a, R> {
+    /// A power of two of places.
+    table: &'a mut [R],
+    /// As many as there are values.
+    tallies: &'a mut [R],
+    waiting: &'a mut [R],
+}
+
+impl<R: Row> Room<'_, R> {
+    /// Let all values that take part, of which there are *count*, write and look: at the place that the round gives.
+    /// Those that must wait are written to the front of `waiting`; how many they are. *taking* says the row of each
+    /// that takes part, from what is waiting.
+    ///
+    /// # Safety
+    /// There are as many tallies, and places for those that wait, as *all* has values, and their numbers are rows; what
+    /// *taking* says is a row of *all*.
+    #[inline(always)]
+    unsafe fn round<L: List>(
+        &mut self,
+        all: L,
+        round: usize,
+        count: usize,
+        taking: impl Fn(&[R], usize) -> usize,
+    ) -> usize {
+        let mask = self.table.len() - 1;
+        for at in (0..count).rev() {
+            // SAFETY: it is a row, and the mask keeps its place within the table.
+            unsafe {
+                let row = taking(self.waiting, at);
+                *self.table.get_unchecked_mut(L::place(all.value(row), round) & mask) = R::of(row);
+            }
+        }
+        let mut left = 0;
+        for begin in (0..count).step_by(PART) {
+            // SAFETY: the loop above wrote the rows of the same.
+            let mut apart = unsafe { self.look(all, round, begin..count.min(begin + PART), &taking) };
+            while apart != 0 {
+                let at = begin + apart.trailing_zeros() as usize;
+                // SAFETY: at most as many wait as were looked at.
+                unsafe { *self.waiting.get_unchecked_mut(left) = R::of(taking(self.waiting, at)) };
+                left += 1;
+                apart &= apart - 1;
+            }
+        }
+        left
+    }
+
+    /// Let up to `PART` values look, and count those that find one like themselves; a bit for each of the others.
+    ///
+    /// # Safety
+    /// As `round`, which wrote their rows.
+    #[inline(never)]
+    unsafe fn look<L: List>(
+        &mut self,
+        all: L,
+        round: usize,
+        part: Range<usize>,
+        taking: impl Fn(&[R], usize) -> usize,
+    ) -> u64 {
+        let (mask, unused) = (self.table.len() - 1, PART - part.len());
+        let mut apart = 0;
+        for at in part {
+            // SAFETY: it is a row, the mask keeps its place within the table, and what that holds is a row.
+            unsafe {
+                let value = all.value(taking(self.waiting, at));
+                let first = self.table.get_unchecked(L::place(value, round) & mask).number();
+                let same = all.value(first) == value;
+                let tally = self.tallies.get_unchecked_mut(first);
+                *tally = R::of(tally.number().wrapping_add(usize::from(same)));
+                apart = apart >> 1 | u64::from(!same) << (PART - 1);
+            }
+        }
+        apart >> unused
+    }
 }
 
 #[derive(Default)]
@@ -205,30 +281,25 @@ impl<R: Row> Tally<R> {
     /// Say of each value how often it occurs, at the first one of it, and 0 at the others.
     fn run<L: List>(&mut self, all: L) {
         let total = all.count();
-        let mask = (total * 2).next_power_of_two().max(16) - 1;
-        memory::at_least(&mut self.table, mask + 1);
+        assert!(total <= R::MOST, "rows have numbers");
+        let places = (total * 2).next_power_of_two().max(16);
+        memory::at_least(&mut self.table, places);
         memory::at_least(&mut self.waiting, total);
         self.tallies.clear();
         memory::resize(&mut self.tallies, total, R::default());
-        let (table, tallies, waiting) = (&mut self.table[..=mask], &mut self.tallies[..], &mut self.waiting[..]);
-        let mut left = first_round(all, table, tallies, waiting);
-        let mut round = 1;
-        while left > 0 {
-            for row in waiting[..left].iter().rev() {
-                table[L::place(all.value(row.number()), round) & mask] = *row;
+        let mut room = Room {
+            table: &mut self.table[..places],
+            tallies: &mut self.tallies[..],
+            waiting: &mut self.waiting[..total],
+        };
+        // SAFETY: there is room for all; in the first round each row takes part, then those that the one before wrote.
+        unsafe {
+            let mut left = room.round(all, 0, total, |_, at| at);
+            let mut round = 1;
+            while left > 0 {
+                left = room.round(all, round, left, |waiting, at| waiting.get_unchecked(at).number());
+                round += 1;
             }
-            let waited = left;
-            left = 0;
-            for at in 0..waited {
-                let row = waiting[at];
-                let value = all.value(row.number());
-                let first = table[L::place(value, round) & mask].number();
-                let same = all.value(first) == value;
-                tallies[first] = R::of(tallies[first].number() + usize::from(same));
-                waiting[left] = row;
-                left += usize::from(!same);
-            }
-            round += 1;
         }
     }
 }
