@@ -18,8 +18,10 @@ pub const LANES: usize = 4;
 /// One word for each lane.
 pub type Row = [u64; LANES];
 
-/// As many rows as are added at once.
-pub type Block = [Row; 16];
+/// Rows that are added together, before anything is carried further.
+pub const BLOCK: usize = 16;
+
+pub type Block = [Row; BLOCK];
 
 /// For each of 64 bits a sum below 2^`DIGITS`, shared among the lanes.
 #[derive(Clone)]
@@ -31,9 +33,6 @@ pub struct Slices<const DIGITS: usize> {
 
 /// Sums of weights: fewer than 2^32 features, each of a weight below 2^16.
 pub type Sums = Slices<48>;
-
-/// Counts of fewer than 2^12 words.
-pub type Counts = Slices<12>;
 
 impl<const DIGITS: usize> Default for Slices<DIGITS> {
     fn default() -> Self {
@@ -144,7 +143,7 @@ impl<const DIGITS: usize> Slices<DIGITS> {
     #[inline(always)]
     pub fn count(&mut self, words: &[u64]) {
         let (rows, rest) = words.as_chunks::<LANES>();
-        let (blocks, mut rows) = rows.as_chunks::<16>();
+        let (blocks, mut rows) = rows.as_chunks::<BLOCK>();
         for block in blocks {
             self.count_block(block);
         }
@@ -173,20 +172,20 @@ impl<const DIGITS: usize> Slices<DIGITS> {
         }
     }
 
-    /// Add other sums, *times* times.
+    /// Count the bits of the *chosen* ones of *rows*, each 2^*digit* times.
     #[inline(always)]
-    pub fn add_times<const FEWER: usize>(&mut self, other: &Slices<FEWER>, times: u32) {
-        let mut left = times;
-        while left != 0 {
-            let shift = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let mut carry = [0; LANES];
-            for (at, digit) in other.digits[..other.top].iter().enumerate() {
-                carry = add(&mut self.digits[at + shift], *digit, carry);
+    pub fn count_chosen(&mut self, digit: usize, rows: &[Row], chosen: &[[u16; BLOCK]]) {
+        let mut low = [self.digits[digit], self.digits[digit + 1], self.digits[digit + 2], self.digits[digit + 3]];
+        for chosen in chosen {
+            let mut block = [[0; LANES]; BLOCK];
+            for (row, number) in block.iter_mut().zip(chosen) {
+                *row = rows[usize::from(*number)];
             }
-            self.top = self.top.max(other.top + shift);
-            self.carry(other.top + shift, carry);
+            let row = add_sixteen(&mut low, &block);
+            self.carry(digit + 4, row);
         }
+        self.digits[digit..digit + 4].copy_from_slice(&low);
+        self.top = self.top.max(digit + 4);
     }
 
     /// Bit i where the sum of bit i, over all lanes, is at least *least*.
@@ -249,14 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_weights_are_those_of_adding_bit_by_bit() {
+    fn chosen_rows_are_counted_as_often_as_their_digit_says() {
         let (mut slices, mut sums) = (Sums::default(), [0; 64]);
-        for (at, weight) in [1, 2, 3, 32, 96, 1023, 1024, 0xffff, 0].into_iter().enumerate() {
-            let words: Vec<u64> = (0..at as u64 * 60).map(|n| finish(n * 7 + at as u64)).collect();
-            let mut counts = Counts::default();
-            counts.count(&words);
-            slices.add_times(&counts, weight);
-            sums.iter_mut().zip(ones(&words)).for_each(|(sum, ones)| *sum += ones * u64::from(weight));
+        let rows: Vec<Row> = (0..100).map(|n| std::array::from_fn(|lane| finish(n * 7 + lane as u64))).collect();
+        for (digit, blocks) in [(0u64, 1), (3, 5), (1, 0), (16, 2), (5, 9)] {
+            let number = |n| (finish(n + digit) % 100) as u16;
+            let chosen: Vec<[u16; BLOCK]> = (0..blocks).map(|n| [0; BLOCK].map(|_| number(n))).collect();
+            slices.count_chosen(digit as usize, &rows, &chosen);
+            let words: Vec<u64> = chosen.iter().flatten().flat_map(|number| rows[usize::from(*number)]).collect();
+            sums.iter_mut().zip(ones(&words)).for_each(|(sum, ones)| *sum += ones << digit);
             check(&slices, &sums);
         }
     }

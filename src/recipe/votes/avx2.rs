@@ -1,10 +1,10 @@
 #![allow(unsafe_code)]
 //! The plain loops, compiled for AVX2; and runs of bytes, whose hashes are counted as they are made.
 
-use super::{Group, weigh_plain};
+use super::{Part, weigh_plain};
 use crate::hash::mix::PADDING;
 use crate::hash::mix::avx2::{LONG, NARROW, SHORT, Windows, further};
-use crate::recipe::slices::{Block, Sums};
+use crate::recipe::slices::{Block, Row, Sums};
 use crate::system::simd::Avx2;
 
 /// Words of a block.
@@ -24,9 +24,9 @@ impl Avx2 {
     }
 
     /// See `weigh`.
-    pub fn weigh(self, words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
+    pub fn weigh(self, rows: &[Row], part: &Part, sums: &mut Sums) {
         // SAFETY: `in_force` found the instructions.
-        unsafe { weigh(words, first, groups, sums) }
+        unsafe { weigh(rows, part, sums) }
     }
 }
 
@@ -36,8 +36,8 @@ fn count(words: &[u64], sums: &mut Sums) {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-fn weigh(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
-    weigh_plain(words, first, groups, sums);
+fn weigh(rows: &[Row], part: &Part, sums: &mut Sums) {
+    weigh_plain(rows, part, sums);
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]

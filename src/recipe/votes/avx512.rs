@@ -6,8 +6,8 @@ use std::arch::x86_64::*;
 
 use crate::hash::mix::avx512::{PaddedParts, eight_windows, finish, load, window_shuffle};
 use crate::hash::mix::{GAMMA, PADDING, STREAM};
-use crate::recipe::slices::{LANES, Sums};
-use crate::recipe::votes::{Group, weigh_plain};
+use crate::recipe::slices::{LANES, Row, Sums};
+use crate::recipe::votes::{Part, weigh_plain};
 use crate::system::simd::{Avx512, Avx512Base};
 
 impl Avx512 {
@@ -57,9 +57,9 @@ impl Avx512Base {
     }
 
     /// See `votes::weigh`.
-    pub fn weigh(self, words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
+    pub fn weigh(self, rows: &[Row], part: &Part, sums: &mut Sums) {
         // SAFETY: `in_force` found the instructions.
-        unsafe { weigh_in_slices(words, first, groups, sums) }
+        unsafe { weigh_in_slices(rows, part, sums) }
     }
 }
 
@@ -69,8 +69,8 @@ fn count_in_slices(words: &[u64], sums: &mut Sums) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-fn weigh_in_slices(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
-    weigh_plain(words, first, groups, sums);
+fn weigh_in_slices(rows: &[Row], part: &Part, sums: &mut Sums) {
+    weigh_plain(rows, part, sums);
 }
 
 /// Windows of a block in slices.

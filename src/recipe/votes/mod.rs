@@ -11,8 +11,10 @@ pub mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
 
+use std::ops::Range;
+
 use crate::hash::mix;
-use crate::recipe::slices::{Counts, Sums};
+use crate::recipe::slices::{BLOCK, LANES, Row, Sums};
 use crate::system::memory;
 #[cfg(target_arch = "x86_64")]
 use crate::system::simd::{Avx2, Avx512, Avx512Base};
@@ -160,13 +162,18 @@ impl Votes {
         }
         self.in_slices();
         ordered.order(items, weights);
-        for (batch, items) in ordered.items.chunks(BATCH).enumerate() {
-            let further = &mut further[..items.len()];
+        let (mut part, mut rows) = (std::mem::take(&mut ordered.part), std::mem::take(&mut ordered.rows));
+        memory::at_least(&mut rows, ROWS + 1);
+        for (number, items) in ordered.items().chunks(ROWS * LANES).enumerate() {
+            part.set(number * ROWS, &ordered.groups);
             for (j, sums) in self.slices.iter_mut().enumerate() {
-                fill(items, j, further);
-                weigh(further, batch * BATCH, &ordered.groups, sums);
+                let words = rows.as_flattened_mut();
+                fill(items, j, &mut words[..items.len()]);
+                part.gaps.iter().for_each(|gap| words[*gap] = 0);
+                weigh(&rows, &part, sums);
             }
         }
+        (ordered.part, ordered.rows) = (part, rows);
         ordered.total
     }
 
@@ -235,77 +242,129 @@ fn only_weighty<T: Copy>(items: &mut [T], weights: &mut [u32]) -> usize {
     count
 }
 
-/// Features of one weight: they end where the next ones begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
-    pub weight: u32,
-    pub end: usize,
+/// Rows of features that vote together. A row of no votes is behind them.
+const ROWS: usize = 512;
+
+/// Features of one weight, and the places that they leave free in their last row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    weight: u32,
+    rows: Range<usize>,
+    gaps: Range<usize>,
 }
 
 /// Items in the order of their weights, in groups of one weight each; those that weigh nothing are left out.
 #[derive(Default)]
 pub struct ByWeight<T> {
-    pub items: Vec<T>,
-    pub groups: Vec<Group>,
+    /// They fill rows; something may follow them.
+    items: Vec<T>,
+    groups: Vec<Group>,
     /// What all weigh together.
-    pub total: u64,
+    total: u64,
     /// For each weight the place of its next item.
     places: Vec<usize>,
+    part: Part,
+    /// The words of some items.
+    rows: Vec<Row>,
 }
 
 impl<T: Copy + Default> ByWeight<T> {
     /// Order *items*, each of which has one of the *weights*.
-    pub fn order(&mut self, items: &[T], weights: &[u32]) {
+    fn order(&mut self, items: &[T], weights: &[u32]) {
         assert_eq!(items.len(), weights.len(), "a weight for each item");
         let heaviest = weights.iter().fold(0, |most, weight| most.max(*weight)) as usize;
         self.places.clear();
         self.places.resize(heaviest + 1, 0);
         weights.iter().for_each(|weight| self.places[*weight as usize] += 1);
         self.groups.clear();
-        (self.total, self.places[0]) = (0, 0);
+        self.total = 0;
         let mut end = 0;
-        for (weight, place) in self.places.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+        for (weight, place) in self.places.iter_mut().enumerate().skip(1).filter(|(_, count)| **count > 0) {
             self.total += *place as u64 * weight as u64;
-            (*place, end) = (end, end + *place);
-            self.groups.push(Group { weight: weight as u32, end });
+            let (begin, behind) = (end, end * LANES + *place);
+            end = behind.div_ceil(LANES);
+            *place = begin * LANES;
+            self.groups.push(Group { weight: weight as u32, rows: begin..end, gaps: behind..end * LANES });
         }
         // What weighs nothing is written behind the others.
-        self.places[0] = end;
-        memory::at_least(&mut self.items, items.len());
+        let nothing = std::mem::replace(&mut self.places[0], end * LANES);
+        memory::at_least(&mut self.items, end * LANES + nothing);
         for (item, weight) in items.iter().zip(weights) {
             let place = &mut self.places[*weight as usize];
             self.items[*place] = *item;
             *place += 1;
         }
-        self.items.truncate(end);
+        self.groups.iter().for_each(|group| self.items[group.gaps.clone()].fill(T::default()));
+    }
+
+    /// As many as there are rows for, in their order.
+    fn items(&self) -> &[T] {
+        &self.items[..self.groups.last().map_or(0, |group| group.rows.end) * LANES]
     }
 }
 
-/// Add to *sums* the weights of those of *words* that have each bit. They are of the items that begin at *first*.
-fn weigh(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
+/// Up to `ROWS` rows: for each digit of the weights those whose weight has it.
+#[derive(Default)]
+pub struct Part {
+    /// Words that are no item's.
+    gaps: Vec<usize>,
+    /// For each digit whole blocks of rows, filled up with the row of no votes.
+    chosen: Vec<[u16; BLOCK]>,
+    /// Where the blocks of each digit end.
+    ends: Vec<usize>,
+}
+
+impl Part {
+    /// Be the part that begins at this row.
+    fn set(&mut self, first: usize, groups: &[Group]) {
+        let within = |rows: &Range<usize>, size: usize| {
+            let bound = |at: usize| at.saturating_sub(first * size).min(ROWS * size);
+            bound(rows.start)..bound(rows.end)
+        };
+        self.gaps.clear();
+        groups.iter().for_each(|group| self.gaps.extend(within(&group.gaps, LANES)));
+        self.chosen.clear();
+        self.ends.clear();
+        let all = groups.iter().fold(0, |all, group| all | group.weight);
+        for digit in 0..u32::BITS - all.leading_zeros() {
+            let (mut block, mut filled) = ([ROWS as u16; BLOCK], 0);
+            for group in groups.iter().filter(|group| group.weight >> digit & 1 == 1) {
+                for row in within(&group.rows, 1) {
+                    block[filled] = row as u16;
+                    filled += 1;
+                    if filled == BLOCK {
+                        self.chosen.push(block);
+                        (block, filled) = ([ROWS as u16; BLOCK], 0);
+                    }
+                }
+            }
+            if filled > 0 {
+                self.chosen.push(block);
+            }
+            self.ends.push(self.chosen.len());
+        }
+    }
+}
+
+/// Add to *sums* the weights of those of the words in *rows* that have each bit.
+fn weigh(rows: &[Row], part: &Part, sums: &mut Sums) {
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx512Base::in_force() {
-        return cpu.weigh(words, first, groups, sums);
+        return cpu.weigh(rows, part, sums);
     }
     #[cfg(target_arch = "x86_64")]
     if let Some(cpu) = Avx2::in_force() {
-        return cpu.weigh(words, first, groups, sums);
+        return cpu.weigh(rows, part, sums);
     }
-    weigh_plain(words, first, groups, sums);
+    weigh_plain(rows, part, sums);
 }
 
 #[inline(always)]
-pub fn weigh_plain(words: &[u64], first: usize, groups: &[Group], sums: &mut Sums) {
+pub fn weigh_plain(rows: &[Row], part: &Part, sums: &mut Sums) {
     let mut begin = 0;
-    for group in &groups[groups.partition_point(|group| group.end <= first)..] {
-        let end = (group.end - first).min(words.len());
-        let mut counts = Counts::default();
-        counts.count(&words[begin..end]);
-        sums.add_times(&counts, group.weight);
-        begin = end;
-        if end == words.len() {
-            break;
-        }
+    for (digit, end) in part.ends.iter().enumerate() {
+        sums.count_chosen(digit, rows, &part.chosen[begin..*end]);
+        begin = *end;
     }
 }
 
@@ -342,11 +401,18 @@ mod tests {
     fn what_weighs_nothing_is_left_out_and_the_rest_is_ordered() {
         let mut ordered = ByWeight::default();
         ordered.order(&[10, 11, 12, 13, 14], &[3, 0, 1, 3, 1]);
-        assert_eq!(ordered.items, [12, 14, 10, 13]);
-        assert_eq!(ordered.groups, [Group { weight: 1, end: 2 }, Group { weight: 3, end: 4 }]);
+        assert_eq!(ordered.items(), [12, 14, 0, 0, 10, 13, 0, 0]);
+        let group = |weight, row| Group { weight, rows: row..row + 1, gaps: row * LANES + 2..row * LANES + 4 };
+        assert_eq!(ordered.groups, [group(1, 0), group(3, 1)]);
         assert_eq!(ordered.total, 8);
+        ordered.part.set(0, &ordered.groups);
+        assert_eq!(ordered.part.gaps, [2, 3, 6, 7]);
+        let of_both_digits: Vec<_> = ordered.part.chosen.iter().map(|block| &block[..3]).collect();
+        assert_eq!(of_both_digits, [[0, 1, ROWS as u16], [1, ROWS as u16, ROWS as u16]]);
+        ordered.part.set(1, &ordered.groups);
+        assert_eq!((&ordered.part.gaps[..], ordered.part.chosen[1][..2].to_vec()), (&[2, 3][..], vec![0, ROWS as u16]));
         ordered.order(&[7], &[0]);
-        assert!(ordered.items.is_empty() && ordered.groups.is_empty() && ordered.total == 0);
+        assert!(ordered.items().is_empty() && ordered.groups.is_empty() && ordered.total == 0);
     }
 
     /// The fingerprint that weights in favour of each bit give.
@@ -360,7 +426,7 @@ mod tests {
     fn features_vote_with_their_weights_at_every_level() {
         at_every_level(|_| {
             let mut votes = Votes::default();
-            for count in (0..70).chain([511, 512, 513, 2000]) {
+            for count in (0..70).chain([511, 512, 513, 2047, 2048, 2049, 5000]) {
                 for most in [1, 2, 33, 1025, 0xffff, 0x1_0000] {
                     let (mut hashes, n) = (words(count), 3);
                     let mut weights: Vec<u32> =
