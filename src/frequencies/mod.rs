@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn counts_and_classes_are_the_same_at_every_level() {
         // Many of one shard, so that lines and buckets are full, and the hash that stands for a free place.
-        let key = |n: u64| if n % 3 == 0 { n } else { mix::finish(n) };
+        let key = |n: u64| if n.is_multiple_of(3) { n } else { mix::finish(n) };
         let documents: Vec<Vec<u64>> =
             (0..60u64).map(|n| (0..3000).step_by(n as usize + 1).map(key).collect()).collect();
         let mut expected = std::collections::BTreeMap::new();
