@@ -42,8 +42,11 @@ impl Bucket {
     #[inline(always)]
     pub fn find(&self, key: u64) -> u32 {
         // All are looked at: where a key is cannot be foretold, and a branch on it costs more.
-        let places = self.keys.iter().enumerate().fold(0, |places, (at, own)| places | u32::from(*own == key) << at);
-        (places | 1 << PLACES).trailing_zeros()
+        let mut found = PLACES;
+        for (at, own) in self.keys.iter().enumerate() {
+            found = if *own == key { at } else { found };
+        }
+        found as u32
     }
 
     /// Whether some keys that belong here are in the next one.

@@ -26,9 +26,11 @@ impl Slots {
     #[inline(always)]
     pub fn place(&self, key: u64) -> usize {
         // All are looked at: where a key is cannot be foretold, and a branch on it costs more.
-        let keys = self.keys.iter().enumerate();
-        let places = keys.fold(0, |places, (at, own)| places | u32::from(*own == key || *own == 0) << at);
-        (places | 1 << SLOTS).trailing_zeros() as usize
+        let mut found = SLOTS;
+        for (at, own) in self.keys.iter().enumerate().rev() {
+            found = if *own == key || *own == 0 { at } else { found };
+        }
+        found
     }
 }
 

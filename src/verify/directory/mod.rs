@@ -154,17 +154,18 @@ impl Directory {
     #[inline(always)]
     fn find_grouped(&self, hash: u64) -> Option<u32> {
         let group = (hash >> self.shift) as usize;
-        let (mut start, end) = (self.starts[group], self.starts[group + 1]);
+        let (mut start, end) = (self.starts[group] as usize, self.starts[group + 1] as usize);
         loop {
-            let some: &[u64; GROUP] = self.hashes[start as usize..].first_chunk()?;
-            let same = some.iter().enumerate().fold(0, |same, (at, own)| same | u32::from(*own == hash) << at);
-            let left = end - start;
-            // Those of other groups, and what is behind all, are no matches.
-            let same = same & !(u32::MAX << left.min(GROUP as u32));
-            if left <= GROUP as u32 || same != 0 {
-                return (same != 0).then(|| start + same.trailing_zeros());
+            let some: &[u64; GROUP] = self.hashes[start..].first_chunk()?;
+            let (mut found, left) = (GROUP, end - start);
+            for (at, own) in some.iter().enumerate() {
+                found = if *own == hash { at } else { found };
             }
-            start += GROUP as u32;
+            // No hash of another group is equal, but what is behind all may be.
+            if left <= GROUP || found < GROUP {
+                return (found < left).then_some((start + found) as u32);
+            }
+            start += GROUP;
         }
     }
 }
