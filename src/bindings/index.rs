@@ -14,7 +14,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use super::arrays::{Pairs, Prints, Row, pairs};
 use super::errors::{DamagedFile, changed, unread};
 use super::interrupt::{answered, caught, interruptible};
-use crate::index::any::{AnyIndex, Named, Refusal};
+use crate::index::any::{AnyIndex, Names, Refusal};
 use crate::index::batches::PairBatches;
 use crate::index::file::{self, About, Stamp};
 use crate::index::ids::{Id, Ids};
@@ -192,10 +192,10 @@ impl HammingIndex {
             let ids = ManyIds::of(ids)?;
             let list;
             let named = match &ids {
-                ManyIds::Numbers(numbers) => Named::Numbers(numbers.as_slice()?),
+                ManyIds::Numbers(numbers) => Names::Numbers(numbers.as_slice()?),
                 ManyIds::Texts(_) => {
                     list = ids.list()?;
-                    Named::Texts(&list)
+                    Names::Texts(&list)
                 }
             };
             let (rows, threads) = (rows.given()?, thread_count(threads));

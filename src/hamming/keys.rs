@@ -65,6 +65,11 @@ impl Key {
 
     #[inline(always)]
     pub fn of<const W: usize>(&self, row: &[u64; W]) -> u32 {
+        self.of_words(row)
+    }
+
+    #[inline(always)]
+    pub fn of_words(&self, row: &[u64]) -> u32 {
         let mut key = 0;
         for run in &self.runs {
             key |= ((row[run.word] >> run.down) & run.cut) << run.up;

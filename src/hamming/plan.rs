@@ -13,6 +13,7 @@
 use crate::hamming::keys::Key;
 use crate::system::fault::Fault;
 use crate::system::memory::room_for;
+use crate::system::simd::{Level, level};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -186,8 +187,27 @@ impl Sample {
         Sample { words, rows, bits, alike, information }
     }
 
-    fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.rows.len() / self.words.max(1)
+    }
+
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// A row of the sample; they are in order.
+    pub fn row(&self, at: usize) -> &[u64] {
+        &self.rows[at * self.words..(at + 1) * self.words]
+    }
+
+    /// The bits that are worth their place in a key, most informative first, with their information.
+    pub fn telling(&self) -> &[(u32, f64)] {
+        &self.bits[..self.bits.partition_point(|bit| bit.1 >= TELLING)]
+    }
+
+    /// Whether these are as good as each other, and in the order of their places.
+    pub fn is_even(&self) -> bool {
+        self.alike > 0 && self.alike == self.telling().len()
     }
 
     /// The share of pairs of sample rows that agree in all bits of `mask`.
@@ -558,15 +578,26 @@ pub struct Probe {
     pub radius: u32,
 }
 
-/// Nanoseconds: one look into a table, and one fingerprint compared in a bucket.
+/// Nanoseconds: one look into a table, and each word of a fingerprint compared in a bucket.
 const LOOK: f64 = 12.0;
 const SCAN_WORD: f64 = 0.12;
-const SCAN_BRUTE: f64 = 0.09;
 
-/// The tables with which one fingerprint is found among `rows`; none means: look at all.
-pub fn probes(sample: &Sample, rows: usize, words: usize, radius: u32, most_tables: usize) -> Vec<Probe> {
+/// Nanoseconds for a fingerprint of so many words that is compared because all are.
+fn scan(words: usize) -> f64 {
+    let (own, word) = match level() {
+        Level::Avx512 => (0.1, 0.04),
+        Level::Avx512Base => (0.15, 0.1),
+        Level::Avx2 | Level::Neon => (0.2, 0.1),
+        Level::Scalar => (0.6, 0.6),
+    };
+    own + word * words as f64
+}
+
+/// The tables with which one fingerprint is found among `rows` for the least cost, and that in nanoseconds; no table
+/// means: look at all.
+pub fn probes(sample: &Sample, rows: usize, words: usize, radius: u32, most_tables: usize) -> (f64, Vec<Probe>) {
     let count = rows as f64;
-    let mut best: (f64, Vec<Probe>) = (count * SCAN_BRUTE * words as f64, Vec::new());
+    let mut best: (f64, Vec<Probe>) = (count * scan(words), Vec::new());
     let cap = ((count.max(2.0).log2() - 1.0).floor() as usize).clamp(4, 26);
     for blocks in 1..=(radius + 1).min(most_tables as u32) {
         if blocks as usize > sample.bits.len() {
@@ -605,7 +636,7 @@ pub fn probes(sample: &Sample, rows: usize, words: usize, radius: u32, most_tabl
             best = (cost, tables);
         }
     }
-    best.1
+    best
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::io;
 
 use crate::hamming::widths::padded;
 use crate::index::file::{self, About, Out, Stamp};
-use crate::index::ids::{Id, Ids, Lookup};
-use crate::index::{Hit, Index, Segment};
+use crate::index::frozen::Frozen;
+use crate::index::ids::{Id, Ids, Named};
+use crate::index::{Hit, Index};
 use crate::join::rows::Given;
 use crate::system::memory::{append, attempt, gathered, room_for};
 use crate::system::parallel::{Cancel, Cancelled, share, thread_count};
@@ -21,6 +22,8 @@ pub trait Entries: Send + Sync {
     /// For each segment its rows, and its tables as (bits of the key, radius).
     fn segments(&self) -> Vec<(usize, Vec<(u32, u32)>)>;
     fn torn(&self) -> bool;
+    /// Whether some of them lie in a file.
+    fn are_mapped(&self) -> bool;
     fn put(&mut self, rows: Given<'_>, threads: usize);
     fn forget_from(&mut self, entry: u32);
     fn take_out(&mut self, entry: u32) -> bool;
@@ -44,7 +47,7 @@ pub trait Snapshot: Send {
     fn write(&self, out: &mut dyn Out, ids: &Ids, about: &About<'_>) -> io::Result<Stamp>;
 }
 
-impl<const W: usize> Snapshot for Segment<W> {
+impl<const W: usize> Snapshot for Frozen<W> {
     fn write(&self, out: &mut dyn Out, ids: &Ids, about: &About<'_>) -> io::Result<Stamp> {
         file::write(out, self, ids, about)
     }
@@ -64,13 +67,15 @@ impl<const W: usize> Entries for Index<W> {
     }
 
     fn segments(&self) -> Vec<(usize, Vec<(u32, u32)>)> {
-        let tables =
-            |segment: &Segment<W>| segment.tables.iter().map(|table| (table.key.width, table.radius)).collect();
-        self.segments.iter().map(|segment| (segment.len(), tables(segment))).collect()
+        self.segments.iter().map(|segment| (segment.len(), segment.tables())).collect()
     }
 
     fn torn(&self) -> bool {
         self.torn
+    }
+
+    fn are_mapped(&self) -> bool {
+        self.segments.iter().any(Frozen::is_mapped)
     }
 
     fn put(&mut self, rows: Given<'_>, threads: usize) {
@@ -151,16 +156,16 @@ impl From<Cancelled> for Refusal {
 
 /// The ids of new entries.
 #[derive(Clone, Copy)]
-pub enum Named<'a> {
+pub enum Names<'a> {
     Numbers(&'a [i64]),
     Texts(&'a [Id<'a>]),
 }
 
-impl Named<'_> {
+impl Names<'_> {
     fn len(&self) -> usize {
         match self {
-            Named::Numbers(numbers) => numbers.len(),
-            Named::Texts(texts) => texts.len(),
+            Names::Numbers(numbers) => numbers.len(),
+            Names::Texts(texts) => texts.len(),
         }
     }
 }
@@ -169,19 +174,18 @@ pub struct AnyIndex {
     pub bits: usize,
     pub radius: u32,
     entries: Box<dyn Entries>,
-    pub ids: Ids,
-    lookup: Option<Lookup>,
+    pub ids: Named,
     /// A change is under way; it stays set when the change did not end.
     torn: bool,
 }
 
 impl AnyIndex {
     pub fn new(bits: usize, radius: u32) -> AnyIndex {
-        AnyIndex::of(bits, radius, entries(bits, radius), Ids::Counted(0))
+        AnyIndex::of(bits, radius, entries(bits, radius), Named::new(Ids::Counted(0)))
     }
 
-    pub fn of(bits: usize, radius: u32, entries: Box<dyn Entries>, ids: Ids) -> AnyIndex {
-        AnyIndex { bits, radius, entries, ids, lookup: None, torn: false }
+    pub fn of(bits: usize, radius: u32, entries: Box<dyn Entries>, ids: Named) -> AnyIndex {
+        AnyIndex { bits, radius, entries, ids, torn: false }
     }
 
     /// An index that was left half changed must not be asked.
@@ -213,7 +217,7 @@ impl AnyIndex {
     /// Put in a row for each id, in place of all that *replaced* have; what was wrong, and then nothing is changed.
     pub fn add(
         &mut self,
-        named: Named<'_>,
+        named: Names<'_>,
         rows: Given<'_>,
         replaced: &[Id<'_>],
         threads: usize,
@@ -225,9 +229,9 @@ impl AnyIndex {
         Ok(())
     }
 
-    fn put(&mut self, named: Named<'_>, rows: Given<'_>, threads: usize) -> Result<(), Refusal> {
-        let (count, texts) = (named.len(), matches!(named, Named::Texts(_)));
-        if self.ids.len() > 0 && count > 0 && matches!(self.ids, Ids::Texts { .. }) != texts {
+    fn put(&mut self, named: Names<'_>, rows: Given<'_>, threads: usize) -> Result<(), Refusal> {
+        let (count, texts) = (named.len(), matches!(named, Names::Texts(_)));
+        if self.ids.len() > 0 && count > 0 && self.ids.are_texts() != texts {
             return Err(Refusal::Mixed);
         }
         let entries = self.entries.numbered();
@@ -238,12 +242,15 @@ impl AnyIndex {
             let known = own.ids.len();
             let done = attempt(|| {
                 match named {
-                    Named::Numbers(numbers) => _ = own.ids.extend(numbers),
-                    Named::Texts(texts) => texts.iter().for_each(|id| _ = own.ids.push(*id)),
+                    Names::Numbers(numbers) => _ = own.ids.extend(numbers),
+                    Names::Texts(texts) => texts.iter().for_each(|id| _ = own.ids.push(*id)),
                 }
                 own.entries.put(rows, threads);
             });
             if done.is_some() {
+                if own.ids.are_mapped() && !own.entries.are_mapped() {
+                    attempt(|| own.ids.take_home());
+                }
                 return Ok(());
             }
             own.ids.truncate(known);
@@ -259,11 +266,11 @@ impl AnyIndex {
         let named = match id {
             Id::Number(own) => {
                 number = [own];
-                Named::Numbers(&number)
+                Names::Numbers(&number)
             }
             Id::Text(_) => {
                 text = [id];
-                Named::Texts(&text)
+                Names::Texts(&text)
             }
         };
         self.add(named, Given::whole(value, value.len()), &[], thread_count(None))
@@ -271,9 +278,10 @@ impl AnyIndex {
 
     /// Order hits by query, distance, id.
     fn order(&self, hits: &mut [Hit]) {
-        match self.ids {
-            Ids::Counted(_) => hits.sort_unstable(),
-            _ => hits.sort_unstable_by_key(|hit| (hit.query, hit.distance, self.ids.get(hit.entry), hit.entry)),
+        if self.ids.are_counted() {
+            hits.sort_unstable();
+        } else {
+            hits.sort_unstable_by_key(|hit| (hit.query, hit.distance, self.ids.get(hit.entry), hit.entry));
         }
     }
 
@@ -287,7 +295,7 @@ impl AnyIndex {
     /// All that is within the radius of each row.
     pub fn search(&self, rows: Given<'_>, radius: u32, threads: usize, cancel: &Cancel) -> Result<Vec<Hit>, Cancelled> {
         let mut hits = self.entries.found(rows, radius, threads, cancel)?;
-        if !matches!(self.ids, Ids::Counted(_)) {
+        if !self.ids.are_counted() {
             self.order(&mut hits);
         }
         Ok(hits)
@@ -326,11 +334,7 @@ impl AnyIndex {
     /// All entries that these ids have.
     fn entries_of(&mut self, list: &[Id<'_>]) -> Vec<u32> {
         let mut entries = Vec::new();
-        if !list.is_empty() {
-            let lookup = self.lookup.get_or_insert_with(|| Lookup::of(&Ids::Counted(0)));
-            lookup.extend(&self.ids);
-            list.iter().for_each(|id| append(&mut entries, &lookup.entries(&self.ids, *id)));
-        }
+        list.iter().for_each(|id| append(&mut entries, &self.ids.entries(*id)));
         entries
     }
 
@@ -366,9 +370,8 @@ impl AnyIndex {
             (new, self.ids.only(old.into_iter()))
         });
         // If there is no memory for it, what was removed stays marked.
-        if let Some(made) = made {
-            (self.entries, self.ids) = made;
-            self.lookup = None;
+        if let Some((entries, ids)) = made {
+            (self.entries, self.ids) = (entries, Named::new(ids));
         }
     }
 
@@ -398,7 +401,7 @@ mod tests {
             let mut index = AnyIndex::new(64 * words, 2);
             let mut rows = vec![9; 2 * words];
             rows[words] = 8;
-            index.add(Named::Numbers(&[5, 4]), Given::whole(&rows, words), &[], 1).unwrap();
+            index.add(Names::Numbers(&[5, 4]), Given::whole(&rows, words), &[], 1).unwrap();
             assert_eq!(found(&index, &rows[..words], 2), [(0, 0), (1, 1)]);
             assert_eq!(index.items().1, rows);
         }
@@ -407,7 +410,7 @@ mod tests {
     #[test]
     fn equally_near_entries_come_in_the_order_of_their_ids() {
         let mut index = AnyIndex::new(64, 3);
-        index.add(Named::Texts(&texts(&["b", "a"])), Given::whole(&[1, 1], 1), &[], 1).unwrap();
+        index.add(Names::Texts(&texts(&["b", "a"])), Given::whole(&[1, 1], 1), &[], 1).unwrap();
         assert_eq!(found(&index, &[1], 0), [(1, 0), (0, 0)]);
     }
 
@@ -423,14 +426,14 @@ mod tests {
     fn what_is_replaced_goes_when_its_successor_comes() {
         let mut index = AnyIndex::new(64, 0);
         index.add_one(Id::Number(7), &[1]).unwrap();
-        index.add(Named::Numbers(&[7]), Given::whole(&[2], 1), &[Id::Number(7)], 1).unwrap();
+        index.add(Names::Numbers(&[7]), Given::whole(&[2], 1), &[Id::Number(7)], 1).unwrap();
         assert_eq!((found(&index, &[1], 0), found(&index, &[2], 0)), (vec![], vec![(1, 0)]));
     }
 
     #[test]
     fn only_the_entries_of_an_id_with_a_value_go() {
         let mut index = AnyIndex::new(64, 0);
-        index.add(Named::Numbers(&[7, 7, 8]), Given::whole(&[1, 2, 1], 1), &[], 1).unwrap();
+        index.add(Names::Numbers(&[7, 7, 8]), Given::whole(&[1, 2, 1], 1), &[], 1).unwrap();
         assert_eq!(index.remove_one(Id::Number(7), &[1]), Ok(1));
         assert_eq!(found(&index, &[1], 0), [(2, 0)]);
         assert_eq!(index.remove(&[Id::Number(7), Id::Number(9)]), Ok(1));
@@ -442,7 +445,7 @@ mod tests {
         let count = 10_000;
         let mut index = AnyIndex::new(64, 0);
         let (ids, rows): (Vec<i64>, Vec<u64>) = (0..count).map(|row| (row, row as u64)).unzip();
-        index.add(Named::Numbers(&ids), Given::whole(&rows, 1), &[], 2).unwrap();
+        index.add(Names::Numbers(&ids), Given::whole(&rows, 1), &[], 2).unwrap();
         let gone: Vec<Id<'_>> = ids[1..].iter().map(|&id| Id::Number(id)).collect();
         assert_eq!(index.remove(&gone), Ok(count as usize - 1));
         assert_eq!(index.ids.len(), 1, "the others are gone for good");
@@ -452,7 +455,7 @@ mod tests {
     #[test]
     fn the_nearest_are_found_beyond_the_radius() {
         let mut index = AnyIndex::new(64, 0);
-        index.add(Named::Numbers(&[0, 1, 2]), Given::whole(&[0, 1, 7], 1), &[], 1).unwrap();
+        index.add(Names::Numbers(&[0, 1, 2]), Given::whole(&[0, 1, 7], 1), &[], 1).unwrap();
         let rows = Given { words: &[0, 7], width: 1, valid: Some(&[true, false]) };
         let hits = index.nearest(rows, 2, 2, &Cancel::new()).unwrap();
         let hits: Vec<_> = hits.iter().map(|hit| (hit.query, hit.distance, hit.entry)).collect();

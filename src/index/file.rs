@@ -12,13 +12,15 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::hamming::plan::Probe;
 use crate::hamming::widths::{MOST_WORDS, stored};
-use crate::index::ids::Ids;
+use crate::index::frozen::{Frozen, MOST_SPARSE_WORDS};
+use crate::index::ids::{Ids, order};
+use crate::index::sparse::{self, MOST_ROWS, Sparse};
 use crate::index::{Segment, Table};
 use crate::system::column::{Column, Number};
 use crate::system::memory::zeros;
 
 pub const MAGIC: &[u8; 8] = b"NDINDEX\n";
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 const FIXED: usize = 64;
 const SUM: usize = 16;
 const ALIGN: usize = 64;
@@ -85,8 +87,10 @@ pub fn parse(file: &[u8]) -> Result<Layout, Damage> {
     if version > VERSION as usize {
         return damage(format!("made by version {version} of the format; this neardup reads up to {VERSION}"));
     }
-    if version == 1 {
-        return damage("made by version 1 of the format, which was never released; build the index anew");
+    if version == 1 || version == 2 {
+        return damage(format!(
+            "made by version {version} of the format, which was never released; build the index anew"
+        ));
     }
     let header = u32_at(file, 12);
     if version == 0
@@ -165,47 +169,108 @@ impl Layout {
         }
     }
 
+    /// A section of however many numbers.
+    fn any<'a>(&self, file: &'a [u8], section: usize, size: usize) -> Result<&'a [u8], Damage> {
+        let length = self.sections.get(section).map_or(0, |section| section.1);
+        self.numbers(file, section, size, length / size)
+    }
+
     fn probe(&self, file: &[u8], table: usize) -> Result<Probe, Damage> {
         let each = 8 + self.words * 8;
         let bytes = &self.numbers(file, 0, each, self.tables)?[table * each..(table + 1) * each];
         let mask: Vec<u64> = bytes[8..].chunks_exact(8).map(u64::get).collect();
         let width: u32 = mask.iter().map(|word| word.count_ones()).sum();
         let radius = u32::get(&bytes[..4]);
-        if width == 0 || width > 28 || radius > 4 {
+        if width == 0 || width > 28 || radius > 4 || u32_at(bytes, 4) != usize::from(self.is_sparse(file)) {
             return damage(format!("table {table} is impossible"));
         }
         Ok(Probe { mask, radius })
     }
 
-    /// Sections are: tables, planes, entries; then for each table bounds and (except for the first)
-    /// planes and entries; then ids.
+    /// Whether fingerprints are there once, and tables name their places.
+    fn is_sparse(&self, file: &[u8]) -> bool {
+        let (offset, length) = self.sections.first().copied().unwrap_or_default();
+        length >= 8 && u32_at(file, offset + 4) == 1
+    }
+
+    /// The tables must answer the radius of the index: otherwise what is near would not be found.
+    fn check_tables(&self, file: &[u8]) -> Result<(), Damage> {
+        self.numbers(file, 0, 8 + self.words * 8, self.tables)?;
+        let (mut seen, mut reach) = (vec![0u64; self.words], 0);
+        for table in 0..self.tables {
+            let probe = self.probe(file, table)?;
+            for (seen, bits) in seen.iter_mut().zip(&probe.mask) {
+                if *seen & bits != 0 {
+                    return damage(format!("table {table} has bits of another one in its key"));
+                }
+                *seen |= bits;
+            }
+            reach += probe.radius + 1;
+        }
+        if self.tables > 0 && reach <= self.radius {
+            return damage(format!("the tables do not reach the radius {}", self.radius));
+        }
+        Ok(())
+    }
+
+    /// Sections are, with fingerprints in full: tables, planes, entries; then for each table bounds and (except for
+    /// the first) planes and entries. With fingerprints that are there once: tables, rows, entries; then for each
+    /// table present, before, slots, crowds. Then ids and, unless they are counted, the order of the ids.
     fn check(&self, file: &[u8]) -> Result<(), Damage> {
         let below =
             |bytes: &[u8], limit: usize| bytes.chunks_exact(4).all(|number| (u32::get(number) as usize) < limit);
+        let above = |word: usize| match self.bits.saturating_sub(word * 64) {
+            0 => u64::MAX,
+            own @ 1..64 => u64::MAX << own,
+            _ => 0,
+        };
+        let has_above = |bytes: &[u8], above: u64| bytes.chunks_exact(8).any(|word| u64::get(word) & above != 0);
+        let too_wide =
+            |section: usize| damage(format!("a fingerprint has bits above its {} bits (section {section})", self.bits));
         let mut next = 1;
         let planes = |next: &mut usize| -> Result<(), Damage> {
             for word in 0..self.words {
-                let above = match self.bits.saturating_sub(word * 64) {
-                    0 => u64::MAX,
-                    own @ 1..64 => u64::MAX << own,
-                    _ => 0,
-                };
                 let plane = self.numbers(file, *next, 8, self.entries)?;
-                if above != 0 && plane.chunks_exact(8).any(|word| u64::get(word) & above != 0) {
-                    return damage(format!("a fingerprint has bits above its {} bits (section {next})", self.bits));
+                if above(word) != 0 && has_above(plane, above(word)) {
+                    return too_wide(*next);
                 }
                 *next += 1;
             }
             Ok(())
         };
-        self.numbers(file, 0, 8 + self.words * 8, self.tables)?;
-        planes(&mut next)?;
+        self.check_tables(file)?;
+        let is_sparse = self.is_sparse(file);
+        if is_sparse {
+            if self.words > MOST_SPARSE_WORDS || self.entries > MOST_ROWS {
+                return damage("the fingerprints cannot lie row by row");
+            }
+            let rows = self.numbers(file, next, self.words * 8, self.entries)?;
+            for word in (0..self.words).filter(|&word| above(word) != 0) {
+                if rows.chunks_exact(self.words * 8).any(|row| u64_at(row, word * 8) & above(word) != 0) {
+                    return too_wide(next);
+                }
+            }
+            next += 1;
+        } else {
+            planes(&mut next)?;
+        }
         if !below(self.numbers(file, next, 4, self.entries)?, self.entries) {
             return damage("an entry is out of range");
         }
         next += 1;
         for table in 0..self.tables {
             let width: u32 = self.probe(file, table)?.mask.iter().map(|word| word.count_ones()).sum();
+            if is_sparse {
+                let words = sparse::words_of(width);
+                let present = self.numbers(file, next, 8, words)?;
+                let before = self.numbers(file, next + 1, 4, words)?;
+                let (slots, crowds) = (self.any(file, next + 2, 4)?, self.any(file, next + 3, 4)?);
+                if !sparse::is_sound(width, [before, slots, crowds], present, self.entries) {
+                    return damage(format!("table {table} does not fit together (section {next})"));
+                }
+                next += 4;
+                continue;
+            }
             let bounds = self.numbers(file, next, 4, (1 << width) + 1)?;
             let mut last = 0;
             for bound in bounds.chunks_exact(4).map(u32::get) {
@@ -254,14 +319,20 @@ impl Layout {
                 next += 2;
             }
         }
+        if self.id_kind > 0 {
+            if !below(self.numbers(file, next, 4, self.entries)?, self.entries) {
+                return damage("the order of the ids is out of range");
+            }
+            next += 1;
+        }
         if next != self.sections.len() {
             return damage("the number of sections is wrong");
         }
         Ok(())
     }
 
-    /// The segment and ids of a file that `parse` accepted.
-    pub fn open<const W: usize>(&self, map: &Arc<Mmap>) -> Result<(Segment<W>, Ids), Damage> {
+    /// The segment of a file that `parse` accepted, its ids, and their order.
+    pub fn open<const W: usize>(&self, map: &Arc<Mmap>) -> Result<(Frozen<W>, Ids, Column<u32>), Damage> {
         let mut next = 1;
         fn take<T: Number>(layout: &Layout, map: &Arc<Mmap>, next: &mut usize) -> Result<Column<T>, Damage> {
             let Some(&(offset, length)) = layout.sections.get(*next) else {
@@ -270,29 +341,46 @@ impl Layout {
             *next += 1;
             Column::mapped(map, offset, length / T::SIZE).ok_or_else(|| Damage("a section is out of place".into()))
         }
-        // The file has fewer words than a row in memory where the engine is not compiled for its width.
-        let planes = |next: &mut usize| -> Result<Vec<_>, Damage> {
-            let mut planes = (0..self.words).map(|_| take::<u64>(self, map, next)).collect::<Result<Vec<_>, _>>()?;
-            planes.resize_with(W, || Column::Owned(zeros(self.entries)));
-            Ok(planes)
-        };
-        let mut segment =
-            Segment { planes: planes(&mut next)?, entries: take(self, map, &mut next)?, tables: Vec::new() };
-        for number in 0..self.tables {
-            let mut table = Table::<W>::new(&self.probe(map, number)?);
-            table.bounds = take(self, map, &mut next)?;
-            if number > 0 {
-                table.planes = planes(&mut next)?;
-                table.entries = take(self, map, &mut next)?;
+        let frozen = if self.is_sparse(map) {
+            let (rows, entries) = (take(self, map, &mut next)?, take(self, map, &mut next)?);
+            let mut tables = Vec::new();
+            for number in 0..self.tables {
+                let mut table = sparse::Table::<W>::new(&self.probe(map, number)?);
+                table.present = take(self, map, &mut next)?;
+                table.before = take(self, map, &mut next)?;
+                table.slots = take(self, map, &mut next)?;
+                table.crowds = take(self, map, &mut next)?;
+                tables.push(table);
             }
-            segment.tables.push(table);
-        }
+            Frozen::Sparse(Sparse { rows, entries, tables })
+        } else {
+            // The file has fewer words than a row in memory where the engine is not compiled for its width.
+            let planes = |next: &mut usize| -> Result<Vec<_>, Damage> {
+                let mut planes =
+                    (0..self.words).map(|_| take::<u64>(self, map, next)).collect::<Result<Vec<_>, _>>()?;
+                planes.resize_with(W, || Column::Owned(zeros(self.entries)));
+                Ok(planes)
+            };
+            let mut segment =
+                Segment { planes: planes(&mut next)?, entries: take(self, map, &mut next)?, tables: Vec::new() };
+            for number in 0..self.tables {
+                let mut table = Table::<W>::new(&self.probe(map, number)?);
+                table.bounds = take(self, map, &mut next)?;
+                if number > 0 {
+                    table.planes = planes(&mut next)?;
+                    table.entries = take(self, map, &mut next)?;
+                }
+                segment.tables.push(table);
+            }
+            Frozen::Full(segment)
+        };
         let ids = match self.id_kind {
             0 => Ids::Counted(self.entries),
             1 => Ids::Numbers(take(self, map, &mut next)?),
             _ => Ids::Texts { ends: take(self, map, &mut next)?, bytes: take(self, map, &mut next)? },
         };
-        Ok((segment, ids))
+        let order = if self.id_kind == 0 { Column::default() } else { take(self, map, &mut next)? };
+        Ok((frozen, ids, order))
     }
 }
 
@@ -345,19 +433,25 @@ pub struct About<'a> {
 /// Write an index; its stamp. Whoever has the file sees to it that it appears whole.
 pub fn write<const W: usize>(
     file: &mut dyn Out,
-    segment: &Segment<W>,
+    segment: &Frozen<W>,
     ids: &Ids,
     about: &About<'_>,
 ) -> io::Result<Stamp> {
     let writer = env!("CARGO_PKG_VERSION");
-    let id_sections = match ids {
+    let id_kind = match ids {
         Ids::Counted(_) => 0,
         Ids::Numbers(_) => 1,
         Ids::Texts { .. } => 2,
     };
-    let tables = segment.tables.len();
     let words = stored(about.bits.div_ceil(64));
-    let count = 2 + words + tables + tables.saturating_sub(1) * (words + 1) + id_sections;
+    let (tables, sections) = match segment {
+        Frozen::Full(full) => {
+            let tables = full.tables.len();
+            (tables, 2 + words + tables + tables.saturating_sub(1) * (words + 1))
+        }
+        Frozen::Sparse(sparse) => (sparse.tables.len(), 3 + 4 * sparse.tables.len()),
+    };
+    let count = sections + [0, 2, 3][id_kind];
     let header = (FIXED + about.digest.len() + writer.len() + count * 32 + SUM).next_multiple_of(ALIGN);
     if header > MOST_HEADER {
         return Err(io::Error::other("the scheme's digest is too long to store"));
@@ -365,22 +459,41 @@ pub fn write<const W: usize>(
     file.write_all(&vec![0; header])?;
     let mut out = Writer { file, at: header as u64, sections: Vec::new() };
     let mut probes: Vec<u64> = Vec::new();
-    for table in &segment.tables {
-        probes.push(u64::from(table.radius));
-        probes.extend(&table.mask[..words]);
-    }
-    out.section(&probes)?;
-    for plane in &segment.planes[..words] {
-        out.section(plane.slice())?;
-    }
-    out.section(segment.entries.slice())?;
-    for (number, table) in segment.tables.iter().enumerate() {
-        out.section(table.bounds.slice())?;
-        if number > 0 {
-            for plane in &table.planes[..words] {
+    match segment {
+        Frozen::Full(full) => {
+            for table in &full.tables {
+                probes.push(u64::from(table.radius));
+                probes.extend(&table.mask[..words]);
+            }
+            out.section(&probes)?;
+            for plane in &full.planes[..words] {
                 out.section(plane.slice())?;
             }
-            out.section(table.entries.slice())?;
+            out.section(full.entries.slice())?;
+            for (number, table) in full.tables.iter().enumerate() {
+                out.section(table.bounds.slice())?;
+                if number > 0 {
+                    for plane in &table.planes[..words] {
+                        out.section(plane.slice())?;
+                    }
+                    out.section(table.entries.slice())?;
+                }
+            }
+        }
+        Frozen::Sparse(sparse) => {
+            for table in &sparse.tables {
+                probes.push(u64::from(table.radius) | 1 << 32);
+                probes.extend(&table.mask[..words]);
+            }
+            out.section(&probes)?;
+            out.section(sparse.rows.slice())?;
+            out.section(sparse.entries.slice())?;
+            for table in &sparse.tables {
+                out.section(table.present.slice())?;
+                out.section(table.before.slice())?;
+                out.section(table.slots.slice())?;
+                out.section(table.crowds.slice())?;
+            }
         }
     }
     match ids {
@@ -391,12 +504,15 @@ pub fn write<const W: usize>(
             out.section(bytes.slice())?;
         }
     }
+    if id_kind > 0 {
+        out.section(&order(ids))?;
+    }
     let mut head = Vec::with_capacity(header);
     head.extend_from_slice(MAGIC);
     VERSION.put(&mut head);
     (header as u32).put(&mut head);
     out.at.put(&mut head);
-    for value in [about.bits as u32, words as u32, about.radius, id_sections as u32] {
+    for value in [about.bits as u32, words as u32, about.radius, id_kind as u32] {
         value.put(&mut head);
     }
     (segment.len() as u64).put(&mut head);

@@ -2,21 +2,26 @@
 //!
 //! New fingerprints wait in a small live part that is searched one by one. When it is full it
 //! becomes a frozen segment, merged with smaller segments before it, so that there are few. A
-//! segment has one table for each block of its plan: `bounds[key]` to the fingerprints with that
-//! key, stored in full, and their entries. The first table's are those of the segment itself. A
-//! removed entry is only marked; what is marked goes when its segment is merged.
+//! segment has one table for each block of its plan, of one of two kinds (`frozen`). With few tables
+//! (`segment`), `bounds[key]` leads to the fingerprints with that key, stored in full, and their
+//! entries; the first table's are those of the segment itself. With many tables (`sparse`), the
+//! fingerprints are stored once, and a key leads to their places. A removed entry is only marked;
+//! what is marked goes when its segment is merged.
 
 pub mod any;
 pub mod batches;
+pub mod blocks;
 pub mod file;
+pub mod frozen;
 pub mod ids;
 pub mod opened;
 pub mod search;
 pub mod segment;
 pub mod shared;
+pub mod sparse;
 
+use frozen::{Frozen, Shape};
 pub use segment::{Hit, Segment, Table};
-use segment::{Shape, views};
 
 use crate::hamming::distance::{Planes, row};
 use crate::system::column::Column;
@@ -25,7 +30,7 @@ use crate::system::memory::{attempt, copied, gathered, more_room, no_room, push,
 pub struct Index<const W: usize> {
     pub bits: usize,
     pub radius: u32,
-    pub segments: Vec<Segment<W>>,
+    pub segments: Vec<Frozen<W>>,
     live: Vec<Vec<u64>>,
     live_first: u32,
     /// All entries ever given a number since the last compaction, and which of them were removed.
@@ -55,7 +60,7 @@ impl<const W: usize> Index<W> {
     }
 
     /// A store of one segment that was read from a file.
-    pub fn of_segment(bits: usize, radius: u32, segment: Segment<W>) -> Index<W> {
+    pub fn of_segment(bits: usize, radius: u32, segment: Frozen<W>) -> Index<W> {
         let mut store = Index::new(bits, radius);
         store.entries = segment.len() as u32;
         store.live_first = store.entries;
@@ -77,7 +82,7 @@ impl<const W: usize> Index<W> {
     }
 
     pub fn bytes(&self) -> usize {
-        let segments: usize = self.segments.iter().map(Segment::bytes).sum();
+        let segments: usize = self.segments.iter().map(Frozen::bytes).sum();
         segments + self.live.iter().map(|plane| plane.capacity() * 8).sum::<usize>() + self.dead.len() * 8
     }
 
@@ -142,7 +147,7 @@ impl<const W: usize> Index<W> {
         more_room(&mut self.dead, more);
         more_room(&mut self.segments, 1);
         let built = if merged == new.len() {
-            Segment::build(new, start, None, shape, 0, || ())
+            Frozen::build(new, start, None, shape, 0, || ())
         } else {
             let mut rows = room_for(merged);
             let mut entries = room_for(merged);
@@ -156,13 +161,13 @@ impl<const W: usize> Index<W> {
             self.living(&mut keep);
             rows.extend_from_slice(new);
             entries.extend(start..end);
-            let freed = self.segments[first..].iter().map(Segment::owned_bytes).sum();
+            let freed = self.segments[first..].iter().map(Frozen::owned_bytes).sum();
             // What was there goes before its successor is built, lest both need room at once.
             let begin = || {
                 self.torn = true;
                 self.segments.truncate(first);
             };
-            match attempt(|| Segment::build(&rows, 0, Some(&entries), shape, freed, begin)) {
+            match attempt(|| Frozen::build(&rows, 0, Some(&entries), shape, freed, begin)) {
                 Some(built) => built,
                 None if !self.torn => no_room(),
                 None => {
@@ -172,7 +177,7 @@ impl<const W: usize> Index<W> {
                     entries.truncate(frozen);
                     let plain = Segment::plain(&rows[..frozen], entries);
                     if plain.len() > 0 {
-                        self.segments.push(plain);
+                        self.segments.push(Frozen::Full(plain));
                     }
                     self.torn = false;
                     no_room()
@@ -193,7 +198,7 @@ impl<const W: usize> Index<W> {
     /// lie together, too. Their old numbers; nothing if some were removed, or do not lie in one table.
     pub fn renumber(&mut self) -> Option<Vec<u32>> {
         let whole = self.dead_count == 0 && self.live_len() == 0;
-        let [segment] = &mut self.segments[..] else { return None };
+        let [Frozen::Full(segment)] = &mut self.segments[..] else { return None };
         if !whole || segment.tables.is_empty() {
             return None;
         }
@@ -216,7 +221,7 @@ impl<const W: usize> Index<W> {
     /// The first entry of the bucket that a fingerprint has in the first table, if entries were renumbered.
     #[inline]
     pub fn likely(&self, query: &[u64; W]) -> Option<u32> {
-        let table = self.segments.first()?.tables.first()?;
+        let table = self.segments.first()?.full()?.tables.first()?;
         Some(table.bounds.slice()[table.key.of(query) as usize])
     }
 
@@ -243,10 +248,10 @@ impl<const W: usize> Index<W> {
     }
 
     /// One segment with the living rows, their entries renumbered in order.
-    pub fn compacted(&self, threads: usize) -> Segment<W> {
+    pub fn compacted(&self, threads: usize) -> Frozen<W> {
         let rows = gathered(self.rows().into_iter().map(|known| known.1));
         let shape = Shape { bits: self.bits, radius: self.radius, threads };
-        Segment::build(&rows, 0, None, shape, 0, || ())
+        Frozen::build(&rows, 0, None, shape, 0, || ())
     }
 
     pub fn each_living(&self, work: &mut impl FnMut(u32, &[u64; W])) {
@@ -257,13 +262,12 @@ impl<const W: usize> Index<W> {
     }
 
     /// What lives in a segment.
-    fn living_of(&self, segment: &Segment<W>, work: &mut impl FnMut(u32, &[u64; W])) {
-        let planes = views::<W>(&segment.planes);
-        for (place, &entry) in segment.entries.slice().iter().enumerate() {
+    fn living_of(&self, segment: &Frozen<W>, work: &mut impl FnMut(u32, &[u64; W])) {
+        segment.each(&mut |entry, row| {
             if !self.is_dead(entry) {
-                work(entry, &row(&planes, place));
+                work(entry, row);
             }
-        }
+        });
     }
 
     /// What lives in the live part.
@@ -326,7 +330,7 @@ mod tests {
         }
         expected.sort_unstable();
         assert_eq!(store.search(queries, radius, 2, &Cancel::new()).unwrap(), expected);
-        let tables: usize = store.segments.iter().map(|segment| segment.tables.len()).sum();
+        let tables: usize = store.segments.iter().map(|segment| segment.tables().len()).sum();
         assert!(tables > 0, "some segment is large enough for tables");
     }
 
@@ -348,7 +352,7 @@ mod tests {
                     index.forget(known.len() as u32);
                     let kept: Vec<[u64; 1]> = index.rows().into_iter().map(|row| row.1).collect();
                     assert_eq!(kept, known);
-                    makeshift += usize::from(index.segments[0].tables.is_empty());
+                    makeshift += usize::from(index.segments[0].tables().is_empty());
                     index.add(new, 1);
                 }
                 let found = index.search(&rows[..count + size], 0, 1, &Cancel::new()).unwrap();

@@ -12,6 +12,7 @@ use memmap2::{Mmap, MmapMut};
 use crate::index::Index;
 use crate::index::any::{AnyIndex, Entries};
 use crate::index::file::{self, Damage, Stamp};
+use crate::index::ids::Named;
 
 /// An index, with what its file says beside.
 pub struct Opened {
@@ -118,8 +119,8 @@ fn opened(map: &Arc<Mmap>) -> Result<Opened, Refused> {
     let layout = file::parse(map)?;
     let (bits, radius) = (layout.bits, layout.radius);
     let (entries, ids) = with_words!(bits.div_ceil(64), W => {
-        let (segment, ids) = layout.open::<W>(map)?;
-        (Box::new(Index::of_segment(bits, radius, segment)) as Box<dyn Entries>, ids)
+        let (segment, ids, order) = layout.open::<W>(map)?;
+        (Box::new(Index::of_segment(bits, radius, segment)) as Box<dyn Entries>, Named::filed(ids, order))
     });
     let index = AnyIndex::of(bits, radius, entries, ids);
     Ok(Opened { index, digest: layout.digest, stamp: layout.stamp, watch: None })
@@ -130,7 +131,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::index::any::Named;
+    use crate::index::any::Names;
     use crate::index::file::About;
     use crate::join::rows::Given;
 
@@ -149,7 +150,7 @@ mod tests {
             let rows: Vec<u64> = (0..9000 * words as u64).map(|at| crate::hash::mix::finish(at % 77_777)).collect();
             let rows = &rows[..(20_000 / words).min(9000) * words];
             let ids: Vec<i64> = (0..(rows.len() / words) as i64).map(|id| 3 * id).collect();
-            index.add(Named::Numbers(&ids), Given::whole(rows, words), &[], 2).unwrap();
+            index.add(Names::Numbers(&ids), Given::whole(rows, words), &[], 2).unwrap();
             let written = bytes(&index);
             assert_eq!(u32::from_le_bytes(written[28..32].try_into().unwrap()), words.next_power_of_two() as u32);
             let opened = read(&written).unwrap();
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn a_damaged_byte_is_found() {
         let mut index = AnyIndex::new(64, 1);
-        index.add(Named::Numbers(&[1, 2]), Given::whole(&[5, 6], 1), &[], 1).unwrap();
+        index.add(Names::Numbers(&[1, 2]), Given::whole(&[5, 6], 1), &[], 1).unwrap();
         let mut written = bytes(&index);
         let last = written.len() - 1;
         written[last] ^= 1;

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::hamming::distance::{Planes, distance, pairs_between, row};
+use crate::index::frozen::Frozen;
 use crate::index::{Hit, Index};
 use crate::system::column::prefetch;
 use crate::system::memory::{filled, gathered, push, zeros};
@@ -54,7 +55,7 @@ impl<const W: usize> Index<W> {
     /// Ask for what `search_one` reads first.
     #[inline]
     pub fn prefetch_one(&self, query: &[u64; W]) {
-        for table in self.segments.iter().flat_map(|segment| &segment.tables) {
+        for table in self.segments.iter().filter_map(Frozen::full).flat_map(|segment| &segment.tables) {
             prefetch(table.bounds.slice(), table.key.of(query) as usize);
         }
     }
@@ -68,9 +69,7 @@ impl<const W: usize> Index<W> {
             }
         };
         for segment in &self.segments {
-            if !segment.search_few(query, radius, found, &mut keep) {
-                segment.search(&planes, 0..1, radius, found, &mut |_, entry, distance| keep(entry, distance));
-            }
+            segment.search_one(query, radius, found, &mut keep);
         }
         self.search_live(&planes, 0..1, radius, found, &mut |_, entry, distance| keep(entry, distance));
     }

@@ -8,11 +8,10 @@ use std::ops::Range;
 
 use crate::hamming::distance::{Planes, distance, pairs_between, row};
 use crate::hamming::keys::Key;
-use crate::hamming::plan::{Probe, Sample, all_bits, probes};
-use crate::hamming::widths::stored;
+use crate::hamming::plan::Probe;
 use crate::join::sorting::{Sorted, Way, by_key, needed};
 use crate::system::column::{Column, prefetch};
-use crate::system::memory::{copied, gathered, more_room, push, room_for};
+use crate::system::memory::{gathered, more_room, push, room_for};
 use crate::system::parallel::{Cancel, share};
 
 /// An entry within the radius of a query.
@@ -41,14 +40,6 @@ pub struct Segment<const W: usize> {
     pub tables: Vec<Table<W>>,
 }
 
-/// What a segment is built for, and on how many threads.
-#[derive(Clone, Copy)]
-pub struct Shape {
-    pub bits: usize,
-    pub radius: u32,
-    pub threads: usize,
-}
-
 /// A query that looks at one bucket of a table.
 #[derive(Clone, Copy, Default)]
 pub struct Look {
@@ -57,7 +48,6 @@ pub struct Look {
     pub bucket: u32,
 }
 
-pub const MOST_TABLES: usize = 4;
 /// Probes that are under way at once.
 pub const FLIGHT: usize = 64;
 /// This many pairs are compared together.
@@ -109,6 +99,17 @@ impl<const W: usize> Table<W> {
     }
 }
 
+/// The first tables, as many as it takes to see all that is within a radius: what none of them sees differs in more
+/// bits than the radius of each block, and so in as many as these radii plus one add up to.
+pub fn enough<T>(tables: &[T], radius: u32, of: impl Fn(&T) -> u32) -> &[T] {
+    let mut reach = 0;
+    let last = tables.iter().position(|table| {
+        reach += of(table) + 1;
+        reach > radius
+    });
+    &tables[..last.map_or(tables.len(), |last| last + 1)]
+}
+
 pub fn views<const W: usize>(planes: &[Column<u64>]) -> Planes<'_, W> {
     std::array::from_fn(|word| planes[word].slice())
 }
@@ -120,20 +121,12 @@ impl<const W: usize> Segment<W> {
         rows: &[[u64; W]],
         first: u32,
         listed: Option<&[u32]>,
-        shape: Shape,
+        probes: &[Probe],
+        threads: usize,
         freed: usize,
         begin: impl FnOnce(),
     ) -> Segment<W> {
-        let Shape { bits, radius, threads } = shape;
-        let sample = Sample::new(rows.as_flattened(), W, &all_bits(bits, W));
-        let probes = probes(&sample, rows.len(), stored(bits.div_ceil(64)), radius, MOST_TABLES);
         let mut tables: Vec<Table<W>> = probes.iter().map(Table::new).collect();
-        if tables.is_empty() {
-            let entries = listed.map_or_else(|| gathered(first..first + rows.len() as u32), copied);
-            let plain = Segment::plain(rows, entries);
-            begin();
-            return plain;
-        }
         let each = tables.iter().map(|table| needed::<W>(&table.key, rows.len()));
         let (kept, moved) = each.fold((0, 0), |sum: (usize, usize), one| (sum.0 + one.0, sum.1.max(one.1)));
         drop(room_for::<u8>((kept + moved).saturating_sub(freed)));
@@ -185,8 +178,7 @@ impl<const W: usize> Segment<W> {
             }
             return;
         }
-        // Equal fingerprints meet in every table.
-        let tables = if radius == 0 { &self.tables[..1] } else { &self.tables[..] };
+        let tables = enough(&self.tables, radius, |table| table.radius);
         let mut flight = [Look::default(); FLIGHT];
         let mut count = 0;
         for query in range {
@@ -217,7 +209,7 @@ impl<const W: usize> Segment<W> {
         hit: &mut impl FnMut(u32, u32),
     ) -> bool {
         const FEW: usize = 8;
-        let tables = if radius == 0 { &self.tables[..self.tables.len().min(1)] } else { &self.tables[..] };
+        let tables = enough(&self.tables, radius, |table| table.radius);
         if tables.is_empty() || tables.iter().map(|table| table.flips.len()).sum::<usize>() > FEW {
             return false;
         }
@@ -320,11 +312,12 @@ impl<const W: usize> Segment<W> {
     ) {
         const KEYS: usize = 1024;
         // A thread that has a whole table need not wait for others between sorting and searching.
-        let apart = common_divisor(self.tables.len(), threads);
+        let tables = enough(&self.tables, radius, |table| table.radius);
+        let apart = common_divisor(tables.len(), threads);
         let threads = threads / apart;
-        let answers = share(apart, self.tables.len(), Default::default, |state, number| {
+        let answers = share(apart, tables.len(), Default::default, |state, number| {
             let (way, all): &mut (Way<W>, Vec<Vec<Hit>>) = state;
-            let table = &self.tables[number];
+            let table = &tables[number];
             let (planes, entries) = self.listed(number);
             let bounds = table.bounds.slice();
             let Sorted { bounds: starts, planes: sorted, order } = by_key(&table.key, queries, threads, way);
@@ -379,11 +372,6 @@ impl<const W: usize> Segment<W> {
     pub fn prefers_sorted(&self, queries: usize) -> bool {
         let keys = self.tables.iter().map(|table| 1usize << table.key.width).max().unwrap_or(usize::MAX);
         queries >= 8192 && queries >= keys / 8
-    }
-
-    /// Bytes that go when the segment does: none of a mapped one.
-    pub fn owned_bytes(&self) -> usize {
-        if matches!(self.entries, Column::Owned(_)) { self.bytes() } else { 0 }
     }
 
     pub fn bytes(&self) -> usize {

@@ -15,6 +15,8 @@ pub mod avx512_base;
 #[cfg(target_arch = "aarch64")]
 pub mod neon;
 
+pub mod listed;
+
 use std::ops::Range;
 
 pub use crate::hamming::planes::{Planes, distance, row};
