@@ -361,3 +361,92 @@ def test_readers_and_a_writer_work_side_by_side() -> None:
         reader.join()
     assert not wrong
     assert len(index) == 20_000 - 38
+
+
+def skewed_words(count: int, width: int, seed: int, kind: str) -> np.ndarray:
+    """Fingerprints of a kind that a table could get wrong."""
+    rng = np.random.default_rng(seed)
+    words = near_words(count, width, seed)
+    if kind == "few bits vary":
+        words &= np.uint64(0x0101_0303_0707_0F0F)
+    elif kind == "most bits are set":
+        words |= rng.integers(0, 2**64, words.shape, dtype=np.uint64)
+    elif kind == "a crowd":
+        words[: count // 2] = words[0]
+        words[: count // 4, 0] ^= np.uint64(1) << rng.integers(0, 64, count // 4, dtype=np.uint64)
+    return words
+
+
+@pytest.mark.parametrize("kind", ["uniform", "few bits vary", "most bits are set", "a crowd"])
+@pytest.mark.parametrize(("width", "radius"), [(1, 9), (2, 16), (3, 23), (4, 31), (8, 40)])
+def test_a_large_index_of_any_kind_answers_as_comparing_with_all_does(
+    width: int, radius: int, kind: str, tmp_path: Path
+) -> None:
+    stored = skewed_words(24_000, width, radius, kind)
+    rng, index, path = np.random.default_rng(1), nd.Index(64 * width, radius), tmp_path / "index"
+    names, held = np.zeros(0, dtype=np.int64), np.zeros((0, width), dtype=np.uint64)
+    for start in range(
+        0, len(stored), 8000
+    ):  # added, removed, saved and loaded, then again on top of the file
+        new = rng.permutation(np.arange(start, start + 8000))
+        index.add(new, stored[new])
+        gone = rng.choice(new, 500, replace=False)
+        names, held = np.concatenate([names, new]), np.concatenate([held, stored[new]])
+        assert index.remove(gone) == 500
+        if len(names) > 8000:
+            old = rng.choice(names[: len(names) - 8000], 50, replace=False)
+            assert index.remove(old) == 50
+            gone = np.concatenate([gone, old])
+        kept = ~np.isin(names, gone)
+        names, held = names[kept], held[kept]
+        index.add_one(-start - 1, int.from_bytes(held[3].tobytes(), "little"))
+        names, held = np.append(names, -start - 1), np.concatenate([held, held[3:4]])
+        asked = held[rng.integers(0, len(held), 12)]
+        apart = np.array([np.bitwise_count(held ^ one).sum(axis=1) for one in asked])
+        for smaller in (radius, radius // 2, 0):
+            wanted = sorted(
+                (int(row), int(apart[row, at]), int(names[at])) for row, at in np.argwhere(apart <= smaller)
+            )
+            for level in LEVELS:
+                with at_level(level):
+                    found = index.search(asked, smaller)
+                assert (
+                    list(zip(found.query.tolist(), found.distance.tolist(), found.id.tolist(), strict=True))
+                    == wanted
+                )
+        index.save(path)
+        index = nd.Index.load(path, map=start != 8000)
+    assert sorted(index.items()[0]) == sorted(names.tolist())
+
+
+def test_wide_fingerprints_are_kept_once_and_found_by_many_tables() -> None:
+    index = nd.Index(bits=256, radius=31)
+    index.add(np.arange(150_000), near_words(150_000, 4, 2))
+    ((rows, tables),) = index.segments
+    assert (rows, sum(radius + 1 for _, radius in tables)) == (150_000, 32)
+    assert len(tables) > 4
+    assert index.nbytes < 150_000 * 200
+
+
+@pytest.mark.parametrize("ids", ["integers", "texts", "counted"])
+def test_the_first_change_after_a_load_finds_every_id(ids: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    numbers = np.arange(6000) if ids == "counted" else rng.integers(-900, 900, 6000)
+    names: Any = [f"no. {number}" for number in numbers] if ids == "texts" else numbers
+    one, other = ("no. 5", "no. 7000") if ids == "texts" else (5, 7000)
+    stored = near_words(6000, 1, 4)
+    index = nd.Index(64, 2)
+    index.add(names, stored)
+    index.save(tmp_path / "index")
+    count = int((numbers == 5).sum())
+    assert count
+    for mapped in (True, False):
+        loaded = nd.Index.load(tmp_path / "index", map=mapped)
+        loaded.add_one(one, 0)
+        assert loaded.remove([one, one]) == count + 1
+        assert loaded.remove([one, other]) == 0
+        loaded.update([other], stored[:1])
+        assert loaded.remove([other]) == 1
+        assert len(loaded) == 6000 - count
+        assert one not in loaded.items()[0]
+        assert sorted(loaded.items()[0]) == sorted(name for name in index.items()[0] if name != one)

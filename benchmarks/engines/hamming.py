@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,13 @@ def integer(answer: Any) -> int:
     return int(answer)
 
 
+def width_of(words: np.ndarray) -> int:
+    """Words of a fingerprint."""
+    return 1 if words.ndim == 1 else words.shape[1]
+
+
 def as_codes(words: np.ndarray) -> np.ndarray:
-    return words.view(np.uint8).reshape(-1, 8)
+    return words.view(np.uint8).reshape(-1, 8 * width_of(words))
 
 
 # --- join ------------------------------------------------------------------------------------------------
@@ -183,20 +189,22 @@ def neardup_components(words: np.ndarray, work: Workload) -> Task:
 
 
 def _index(words: np.ndarray, radius: int) -> nd.Index:
-    index = nd.Index(64, radius)
+    index = nd.Index(64 * width_of(words), radius)
     index.add(np.arange(len(words)), words, threads=THREADS)
     return index
 
 
 def queries(words: np.ndarray, count: int, radius: int) -> np.ndarray:
     """Half of them fingerprints of the index with flipped bits, the others random."""
-    rng = np.random.default_rng(5)
-    asked = words[rng.integers(0, len(words), count)].copy()
+    rng, width = np.random.default_rng(5), width_of(words)
+    asked = words[rng.integers(0, len(words), count)].reshape(count, width).copy()
+    rows = np.arange(0, count, 2)
     for _ in range(radius):
-        asked[::2] ^= np.uint64(1) << rng.integers(0, 64, len(asked[::2]), dtype=np.uint64)
-    asked[1::2] = rng.integers(0, 2**64, len(asked[1::2]), dtype=np.uint64)
+        bits = rng.integers(0, 64 * width, len(rows), dtype=np.uint64)
+        asked[rows, bits // np.uint64(64)] ^= np.uint64(1) << bits % np.uint64(64)
+    asked[1::2] = rng.integers(0, 2**64, asked[1::2].shape, dtype=np.uint64)
     asked.flags.writeable = False
-    return np.asarray(asked)
+    return asked[:, 0] if width == 1 else asked
 
 
 def neardup_build(words: np.ndarray, work: Workload) -> Task:
@@ -212,14 +220,39 @@ def neardup_search(
 ) -> Task:
     index, given = _index(words, work.radius), queries(words, asked, work.radius)[:limit].copy()
     given.flags.writeable = False
-    return Task(lambda: index.search(given, threads=THREADS), len(given))
+    per_print = index.nbytes / len(words)
+    return Task(
+        lambda: index.search(given, threads=THREADS),
+        len(given),
+        figures=lambda _: {"bytes_per_fingerprint": per_print},
+    )
+
+
+def neardup_after_load(words: np.ndarray, work: Workload, change: str) -> Task:
+    """The first change of an index that was loaded a moment ago."""
+    folder = tempfile.TemporaryDirectory()
+    path = Path(folder.name) / "index"
+    index, names = nd.Index(64 * width_of(words), work.radius), np.arange(len(words))[::-1].copy()
+    index.add(names, words, threads=THREADS)
+    index.save(path)
+    del index
+    changes = {"remove": lambda one: one.remove([7]), "add_one": lambda one: one.add_one(-1, 5)}
+
+    def first() -> tuple[nd.Index, float, float]:
+        assert folder  # it goes with the last who needs it
+        one = nd.Index.load(path)
+        wall, cpu = time.perf_counter(), time.process_time()
+        changes[change](one)
+        return one, time.perf_counter() - wall, time.process_time() - cpu
+
+    return Task(first, 1, lambda answer: len(answer[0]), lambda answer: {"wall": answer[1], "cpu": answer[2]})
 
 
 def _multi_hash(words: np.ndarray, hashes: int, bits: int, flips: int) -> Any:
     import faiss
 
     faiss.omp_set_num_threads(THREADS)
-    index = faiss.IndexBinaryMultiHash(64, hashes, bits)
+    index = faiss.IndexBinaryMultiHash(64 * width_of(words), hashes, bits)
     index.nflip = flips
     index.add(as_codes(words))
     return index
@@ -239,6 +272,16 @@ def faiss_search(
     return Task(lambda: index.range_search(some, work.radius + 1), len(some), lambda found: int(found[0][-1]))
 
 
+def faiss_flat_search(words: np.ndarray, work: Workload, limit: int, asked: int = 1_000_000) -> Task:
+    import faiss
+
+    faiss.omp_set_num_threads(THREADS)
+    index = faiss.IndexBinaryFlat(64 * width_of(words))
+    index.add(as_codes(words))
+    some = as_codes(queries(words, asked, work.radius)[:limit].copy())
+    return Task(lambda: index.range_search(some, work.radius + 1), len(some), lambda found: int(found[0][-1]))
+
+
 def neardup_text_search(texts: list[str], work: Workload) -> Task:
     """Every text must find itself."""
     prints = nd.scheme("text", bits=64).fingerprints(texts)
@@ -254,8 +297,6 @@ def neardup_text_search(texts: list[str], work: Workload) -> Task:
 def gaoya_text_search(texts: list[str], work: Workload, limit: int) -> Task:
     """gaoya takes only texts and makes its own fingerprints of them: what it needs to answer with one text in
     the index is taken off, so that only the search is left."""
-    import time
-
     from gaoya.simhash import SimHashStringIndex
 
     def built(texts: list[str]) -> Any:
@@ -297,6 +338,11 @@ MODELS: dict[str, dict[str, Engine]] = {
     "groups": {"neardup": neardup_groups},
     "components": {"neardup": neardup_components},
     "index build": {"neardup": neardup_build, "faiss MultiHash": faiss_build},
-    "index search": {"neardup": neardup_search, "faiss MultiHash": faiss_search},
+    "index search": {
+        "neardup": neardup_search,
+        "faiss MultiHash": faiss_search,
+        "faiss BinaryFlat": faiss_flat_search,
+    },
+    "index after load": {"neardup": neardup_after_load},
     "text search": {"neardup": neardup_text_search, "gaoya": gaoya_text_search},
 }

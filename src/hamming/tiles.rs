@@ -24,6 +24,8 @@ pub const COLUMNS: usize = 8;
 pub const FOLDS: usize = 32;
 /// Fewer columns than this are not worth folding.
 const FEW: usize = 8;
+/// Nor are fewer pairs of two ranges: the folds of a tile take room that must be cleared first.
+const FEW_PAIRS: usize = 256;
 
 /// What instructions are needed for.
 pub trait Near: Copy {
@@ -69,7 +71,7 @@ pub fn pairs_between<const W: usize, N: Near>(
     radius: u32,
     hits: &mut Vec<[u32; 2]>,
 ) {
-    if radius > FOLDED || rows.len() < 2 || columns.len() < FEW {
+    if radius > FOLDED || rows.len() < 2 || rows.len() * columns.len() < FEW_PAIRS {
         for i in rows {
             count(cpu, &Row::of(left, i), right, columns.clone(), radius, hits);
         }

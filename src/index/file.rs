@@ -535,3 +535,86 @@ pub fn write<const W: usize>(
     out.file.write_all(&head)?;
     Ok(sum.to_le_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::hamming::plan::split_mix;
+    use crate::index::ids::{Id, Named};
+
+    fn written(ids: &Ids) -> Vec<u8> {
+        let mut state = 1;
+        let mut rows: Vec<[u64; 2]> =
+            (0..200).map(|_| [split_mix(&mut state) % 999, split_mix(&mut state) >> 24]).collect();
+        rows.extend_from_within(..ids.len() - 200);
+        let probes = [Probe { mask: vec![0xff, 0], radius: 1 }, Probe { mask: vec![0x100, 0xff], radius: 2 }];
+        let segment = Frozen::Sparse(Sparse::build(&rows, (0..rows.len() as u32).collect(), &probes, 1));
+        let mut out = Cursor::new(Vec::new());
+        write(&mut out, &segment, ids, &About { bits: 104, radius: 4, digest: "abc" }).ok().unwrap();
+        out.into_inner()
+    }
+
+    /// Make all checksums right again.
+    fn seal(file: &mut [u8]) {
+        let header = u32_at(file, 12);
+        let start = FIXED + u32_at(file, 56) + u32_at(file, 60);
+        for at in (0..u32_at(file, 52)).map(|number| start + number * 32) {
+            let (offset, length) = (u64_at(file, at) as usize, u64_at(file, at + 8) as usize);
+            let sum = xxh3_128(&file[offset..offset + length.next_multiple_of(ALIGN)]);
+            file[at + 16..at + 32].copy_from_slice(&sum.to_le_bytes());
+        }
+        let sum = xxh3_128(&file[..header - SUM]);
+        file[header - SUM..header].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    #[test]
+    fn a_forged_file_of_tables_of_places_is_refused_or_searched_without_harm() {
+        let mut ids = Ids::texts();
+        (0..230).for_each(|id| _ = ids.push(Id::Text(format!("id {}", id % 200).as_bytes())));
+        let sound = written(&ids);
+        assert!(parse(&sound).is_ok());
+        let (mut state, mut refused, mut read) = (7, 0, 0);
+        let first = u32_at(&sound, 12);
+        for _ in 0..4000 {
+            let mut forged = sound.clone();
+            let at = first + split_mix(&mut state) as usize % (sound.len() - first);
+            forged[at] ^= 1 << (split_mix(&mut state) % 8);
+            seal(&mut forged);
+            let Ok(layout) = parse(&forged) else {
+                refused += 1;
+                continue;
+            };
+            let mut map = memmap2::MmapMut::map_anon(forged.len()).unwrap();
+            map.copy_from_slice(&forged);
+            let map = Arc::new(map.make_read_only().unwrap());
+            let (segment, ids, order) = layout.open::<2>(&map).ok().unwrap();
+            let Frozen::Sparse(sparse) = &segment else { panic!("it says what it is") };
+            let asked = [[5, 5], [u64::MAX, 77], sparse.rows()[9]];
+            sparse.search((0..).zip(asked), 4, &mut |_, entry, _| assert!(entry < 230));
+            Named::filed(ids, order).entries(Id::Text(b"id 7"));
+            read += 1;
+        }
+        assert!(refused > 1000 && read > 100, "{refused} {read}");
+    }
+
+    #[test]
+    fn tables_that_cannot_answer_the_radius_are_refused() {
+        let mut ids = Ids::Counted(0);
+        (0..210).for_each(|id| _ = ids.push(Id::Number(id)));
+        let file = written(&ids);
+        let tables = u32_at(&file, 12);
+        for (at, what) in [(tables, "do not reach the radius 4"), (tables + 24 + 4, "table 1 is impossible")] {
+            let mut forged = file.clone();
+            forged[at] = 0;
+            seal(&mut forged);
+            assert!(parse(&forged).err().unwrap().0.contains(what));
+        }
+        // The second table with a bit of the first.
+        let mut forged = file.clone();
+        forged[tables + 24 + 8] |= 1;
+        seal(&mut forged);
+        assert!(parse(&forged).err().unwrap().0.contains("bits of another one"));
+    }
+}

@@ -334,15 +334,15 @@ mod tests {
         assert!(tables > 0, "some segment is large enough for tables");
     }
 
-    #[test]
-    fn wherever_memory_ends_an_add_the_index_is_as_it_was() {
+    /// Memory ends at each request in turn, while the index grows from so many rows by so many.
+    fn check_ends<const W: usize>(radius: u32, cases: &[(usize, usize, usize)]) {
         let mut state = 5;
-        let rows: Vec<[u64; 1]> = (0..60_000).map(|_| [split_mix(&mut state)]).collect();
+        let rows: Vec<[u64; W]> = (0..60_000).map(|_| std::array::from_fn(|_| split_mix(&mut state))).collect();
         let mut makeshift = 0;
-        for (count, chunk, size) in [(30_000, 29_000, 30_000), (7_500, 1_500, 1_500)] {
+        for &(count, chunk, size) in cases {
             let (known, new) = (&rows[..count], &rows[count..count + size]);
             for requests in 0.. {
-                let mut index = Index::<1>::new(64, 3);
+                let mut index = Index::<W>::new(W * 64, radius);
                 known.chunks(chunk).for_each(|rows| index.add(rows, 1));
                 ending::after(Some(requests));
                 let done = attempt(|| index.add(new, 1));
@@ -350,7 +350,7 @@ mod tests {
                 assert!(!index.torn);
                 if done.is_none() {
                     index.forget(known.len() as u32);
-                    let kept: Vec<[u64; 1]> = index.rows().into_iter().map(|row| row.1).collect();
+                    let kept: Vec<[u64; W]> = index.rows().into_iter().map(|row| row.1).collect();
                     assert_eq!(kept, known);
                     makeshift += usize::from(index.segments[0].tables().is_empty());
                     index.add(new, 1);
@@ -358,6 +358,7 @@ mod tests {
                 let found = index.search(&rows[..count + size], 0, 1, &Cancel::new()).unwrap();
                 assert_eq!(found.len(), count + size);
                 if done.is_some() {
+                    assert_eq!(index.segments[0].full().is_none(), radius > 3, "the kind that is tried");
                     break;
                 }
             }
@@ -366,10 +367,22 @@ mod tests {
     }
 
     #[test]
+    fn wherever_memory_ends_an_add_the_index_is_as_it_was() {
+        check_ends::<1>(3, &[(30_000, 29_000, 30_000), (7_500, 1_500, 1_500)]);
+        check_ends::<2>(8, &[(20_000, 19_000, 20_000)]);
+    }
+
+    #[test]
     fn searching_finds_what_comparing_with_all_finds() {
         check::<1>(3);
         check::<1>(6);
         check::<2>(3);
         check::<4>(2);
+    }
+
+    #[test]
+    fn what_wide_fingerprints_have_in_many_tables_is_found_as_well() {
+        check::<2>(16);
+        check::<4>(31);
     }
 }

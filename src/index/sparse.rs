@@ -342,3 +342,104 @@ impl<const W: usize> Sparse<W> {
         compare(places, ends);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hamming::distance::distance;
+    use crate::hamming::plan::split_mix;
+    use crate::system::simd::tests::at_every_level;
+
+    /// Rows of which many share most bits, some are near others, and some are equal.
+    fn rows(count: usize, mask: u64) -> Vec<[u64; 2]> {
+        let mut state = 3;
+        let mut rows: Vec<[u64; 2]> = Vec::new();
+        for at in 0..count {
+            let mut row = [split_mix(&mut state) & mask, split_mix(&mut state) & mask];
+            if at > 0 && at % 3 > 0 {
+                row = rows[split_mix(&mut state) as usize % at];
+                for _ in 0..(at % 3 - 1) * 5 {
+                    let bit = split_mix(&mut state) as usize % 128;
+                    row[bit / 64] ^= 1 << (bit % 64);
+                }
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn probe(mask: [u64; 2], radius: u32) -> Probe {
+        Probe { mask: mask.to_vec(), radius }
+    }
+
+    #[test]
+    fn all_that_is_within_a_radius_is_found_once() {
+        let cuts = [
+            vec![probe([0x3ff, 0], 0)],
+            vec![probe([0x7, 0], 2), probe([0xffff_0000, 0x1], 1)],
+            vec![probe([0x1_ffff, 0], 4), probe([0xfff << 40, 0], 0), probe([0, 0x00ff_f0ff], 3)],
+        ];
+        for mask in [u64::MAX, 0x11_f0ff, 0] {
+            let rows = rows(700, mask);
+            let entries: Vec<u32> = (0..700).map(|place| 5000 - place).collect();
+            for probes in &cuts {
+                let reach: u32 = probes.iter().map(|probe| probe.radius + 1).sum();
+                let sparse = Sparse::build(&rows, entries.clone(), probes, 2);
+                for radius in 0..reach {
+                    let asked = || (0..).zip(rows.iter().step_by(23).copied());
+                    let mut expected = Vec::new();
+                    for (query, one) in asked() {
+                        for (row, &entry) in rows.iter().zip(&entries) {
+                            if distance(&one, row) <= radius {
+                                expected.push((query, entry, distance(&one, row)));
+                            }
+                        }
+                    }
+                    expected.sort_unstable();
+                    at_every_level(|name| {
+                        let mut found = Vec::new();
+                        sparse.search(asked(), radius, &mut |query, entry, far| found.push((query, entry, far)));
+                        found.sort_unstable();
+                        assert_eq!(found, expected, "{name}, radius {radius} of {reach}");
+                    });
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_crowd_is_compared_in_parts() {
+        let rows = vec![[9, 9]; 2 * MOST_LISTED + 7];
+        let probes = [probe([0xff, 0], 0), probe([0, 0xff], 1)];
+        let sparse = Sparse::build(&rows, (0..rows.len() as u32).collect(), &probes, 1);
+        let mut found = Vec::new();
+        sparse.search([(0, [9, 8])].into_iter(), 2, &mut |_, entry, far| found.push((entry, far)));
+        assert_eq!(found, (0..rows.len() as u32).map(|entry| (entry, 1)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_table_that_does_not_fit_together_is_not_sound() {
+        let rows = rows(300, u64::MAX);
+        let table = Table::of_rows(&probe([0xff, 0], 1), &rows);
+        let bytes = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+        let present: Vec<u8> = table.present.slice().iter().flat_map(|word| word.to_le_bytes()).collect();
+        let own = [table.before.slice(), table.slots.slice(), table.crowds.slice()].map(bytes);
+        let sound = |columns: &[Vec<u8>; 3], present: &[u8], rows: usize| {
+            is_sound(8, columns.each_ref().map(|column| &column[..]), present, rows)
+        };
+        assert!(sound(&own, &present, 300) && !sound(&own, &present, 299) && !sound(&own, &present, 301));
+        for column in 0..3 {
+            for at in 0..own[column].len() / 4 {
+                let mut wrong = own.clone();
+                wrong[column][at * 4 + 3] ^= 0x80;
+                assert!(!sound(&wrong, &present, 300), "column {column} at {at}");
+            }
+            let mut short = own.clone();
+            short[column].truncate(own[column].len() - 4);
+            assert!(!sound(&short, &present, 300) || column == 0);
+        }
+        let mut wrong = present.clone();
+        wrong[3] ^= 1;
+        assert!(!sound(&own, &wrong, 300));
+    }
+}
