@@ -204,7 +204,7 @@ def queries(words: np.ndarray, count: int, radius: int) -> np.ndarray:
         asked[rows, bits // np.uint64(64)] ^= np.uint64(1) << bits % np.uint64(64)
     asked[1::2] = rng.integers(0, 2**64, asked[1::2].shape, dtype=np.uint64)
     asked.flags.writeable = False
-    return asked[:, 0] if width == 1 else asked
+    return np.asarray(asked[:, 0] if width == 1 else asked)
 
 
 def neardup_build(words: np.ndarray, work: Workload) -> Task:
