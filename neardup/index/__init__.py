@@ -68,6 +68,10 @@ class _Origin(NamedTuple):
 class Index:
     """Fingerprints by id, searched exactly.
 
+    What a search costs depends on the bits and the radius; which tables it looks at is chosen when
+    fingerprints are added, and `segments` tells it. Without tables it compares with every fingerprint:
+    so at radii that most fingerprints are nearly within, and where there are few of them.
+
     Many threads may search while one adds or removes; each search sees one state. An index can be
     pickled and copied: it travels as the bytes of its file, and is checked like a file.
 
