@@ -340,6 +340,28 @@ mod tests {
     }
 
     #[test]
+    fn whichever_have_a_tally_are_gathered_at_every_level() {
+        // Row r has one if bit r % 8 of r / 8 is set: all sets of eight, and a few rows more.
+        let total = 256 * 8 + 5;
+        let text: Vec<u8> = (0..total as u64 + 3 + mix::PADDING as u64).map(|n| mix::finish(n) as u8 & 0x7f).collect();
+        let grams = Grams::new(&text, total);
+        let hashes: Vec<u64> = (0..total as u64).map(mix::finish).collect();
+        let mut tallies: Vec<u16> =
+            (0..total).map(|row| (row / 8 >> (row % 8) & 1) as u16 * (row as u16 + 1)).collect();
+        let kept: Vec<usize> = (0..total).filter(|row| tallies[*row] > 0).collect();
+        at_every_level(|level| {
+            let (mut found, mut values) = (vec![0; total + ROOM], vec![0; total + ROOM]);
+            let (mut of_grams, mut of_hashes) = (vec![0; total + ROOM], vec![0; total + ROOM]);
+            assert_eq!(gather(grams, &mut tallies[..], &mut found, &mut of_grams), kept.len(), "{level}");
+            assert_eq!(gather(&hashes[..], &mut tallies[..], &mut values, &mut of_hashes), kept.len(), "{level}");
+            for (at, row) in kept.iter().enumerate() {
+                assert_eq!((found[at], values[at]), (grams.get(*row), hashes[*row]), "{level}, row {row}");
+                assert_eq!([of_grams[at], of_hashes[at]], [*row as u32 + 1; 2], "{level}, row {row}");
+            }
+        });
+    }
+
+    #[test]
     fn grams_are_counted_as_their_hashes_are_at_every_level() {
         at_every_level(|_| grams_are_counted_as_their_hashes_are());
     }

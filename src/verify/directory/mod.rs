@@ -158,10 +158,10 @@ impl Directory {
         loop {
             let some: &[u64; GROUP] = self.hashes[start..].first_chunk()?;
             let (mut found, left) = (GROUP, end - start);
-            for (at, own) in some.iter().enumerate() {
+            // The first one counts: no hash of another group is equal, but what is behind all may be.
+            for (at, own) in some.iter().enumerate().rev() {
                 found = if *own == hash { at } else { found };
             }
-            // No hash of another group is equal, but what is behind all may be.
             if left <= GROUP || found < GROUP {
                 return (found < left).then_some((start + found) as u32);
             }
