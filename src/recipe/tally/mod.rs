@@ -347,7 +347,7 @@ mod tests {
         let grams = Grams::new(&text, total);
         let hashes: Vec<u64> = (0..total as u64).map(mix::finish).collect();
         let mut tallies: Vec<u16> =
-            (0..total).map(|row| (row / 8 >> (row % 8) & 1) as u16 * (row as u16 + 1)).collect();
+            (0..total).map(|row| ((row / 8) >> (row % 8) & 1) as u16 * (row as u16 + 1)).collect();
         let kept: Vec<usize> = (0..total).filter(|row| tallies[*row] > 0).collect();
         at_every_level(|level| {
             let (mut found, mut values) = (vec![0; total + ROOM], vec![0; total + ROOM]);
