@@ -11,6 +11,7 @@ import neardup as nd
 from neardup.errors import InvalidValue
 from neardup.pairs import join_nearest
 from neardup.radius import KEY, radius_for, recall_at
+from tests.hamming import LEVELS, at_level, near_words
 
 
 def uniform(count: int, width: int = 1) -> np.ndarray:
@@ -116,3 +117,27 @@ def test_wide_fingerprints_have_a_radius_and_no_overflow(bits: int) -> None:
     radius = radius_for(0.64, 0.95, bits)
     assert abs(radius - expected) < 2
     assert 0.95 <= recall_at(radius, 0.64, 0.99, bits) <= 0.99
+
+
+@pytest.mark.parametrize("radius", [3, 20, 84])
+def test_a_plan_that_may_miss_pairs_is_the_same_at_every_level(radius: int) -> None:
+    words = near_words(20_000, 4, seed=5)
+    plans, found = [], []
+    for level in LEVELS:
+        with at_level(level):
+            plans.append(nd.plan(words, radius, recall=0.9).choice)
+            found.append(nd.join(words[:5000], radius, recall=0.9))
+    assert plans == plans[:1] * len(LEVELS)
+    assert found == found[:1] * len(LEVELS)
+
+
+def test_only_exact_plans_cost_what_the_level_costs() -> None:
+    words = near_words(2000, 4, seed=5)
+    exact, fixed = [], []
+    for level in LEVELS:
+        with at_level(level):
+            exact.append(nd.plan(words, 84, plan="brute", threads=1).seconds)
+            fixed.append(nd.plan(words, 84, plan="brute", recall=0.9, threads=1).seconds)
+    assert exact == sorted(exact, reverse=True)
+    assert fixed == fixed[:1] * len(LEVELS)
+    assert fixed[0] < exact[0]

@@ -86,8 +86,10 @@ impl Key {
                 return unsafe { self.extract_runs_avx512(rows, keys) };
             }
             Level::Avx512 | Level::Avx512Base | Level::Avx2 => {
-                // SAFETY: the level says that the machine has the features; all include BMI2.
-                return unsafe { self.extract_pext(rows, keys) };
+                // SAFETY: the level says that the machine has the features; all include AVX2 and BMI2.
+                return unsafe {
+                    if gathers_slowly() { self.extract_runs_avx2(rows, keys) } else { self.extract_pext(rows, keys) }
+                };
             }
             Level::Scalar | Level::Neon => {}
         }
@@ -122,6 +124,12 @@ impl Key {
     }
 
     #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn extract_runs_avx2<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
+        self.extract_runs(rows, keys); // inlined here, so compiled for AVX2
+    }
+
+    #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "bmi1,bmi2")]
     fn extract_pext<const W: usize>(&self, rows: &[[u64; W]], keys: &mut [u32; BATCH]) {
         match self.parts[..] {
@@ -148,6 +156,29 @@ fn gather<const W: usize>(parts: impl AsRef<[Part]>, rows: &[[u64; W]], keys: &m
     }
 }
 
+/// Whether the instruction that gathers bits takes a step for each of them, as it does before Zen 3.
+#[cfg(target_arch = "x86_64")]
+fn gathers_slowly() -> bool {
+    use std::arch::x86_64::__cpuid;
+    use std::sync::OnceLock;
+
+    static SLOWLY: OnceLock<bool> = OnceLock::new();
+    *SLOWLY.get_or_init(|| {
+        #[allow(unused_unsafe, reason = "safe in later versions of Rust")]
+        // SAFETY: every x86-64 processor says what it is.
+        let (name, version) = unsafe { (__cpuid(0), __cpuid(1)) };
+        is_before_zen_3([name.ebx, name.edx, name.ecx], version.eax)
+    })
+}
+
+/// By the twelve letters of the vendor and the number of the processor.
+#[cfg(target_arch = "x86_64")]
+fn is_before_zen_3(vendor: [u32; 3], version: u32) -> bool {
+    let is = |name: &[u8; 12]| vendor.iter().flat_map(|four| four.to_le_bytes()).eq(*name);
+    let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+    (is(b"AuthenticAMD") || is(b"HygonGenuine")) && family < 0x19
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +189,29 @@ mod tests {
         let key = Key::new(&[0xf0, 0b101]);
         assert_eq!(key.width, 6);
         assert_eq!(key.of(&[0xa0, 0b100]), 0b10_1010);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn zen_1_and_2_gather_slowly() {
+        let vendor = |name: &str| -> [u32; 3] {
+            std::array::from_fn(|at| u32::from_le_bytes(name.as_bytes()[4 * at..4 * at + 4].try_into().unwrap()))
+        };
+        let (amd, intel) = (vendor("AuthenticAMD"), vendor("GenuineIntel"));
+        for (zen, slow) in [(0x0080_0f11, true), (0x0083_0f10, true), (0x00a2_0f10, false), (0x00b4_0f40, false)] {
+            assert_eq!(is_before_zen_3(amd, zen), slow, "{zen:x}");
+        }
+        assert!(is_before_zen_3(vendor("HygonGenuine"), 0x0090_0f02));
+        assert!(!is_before_zen_3(intel, 0x000a_0671));
+    }
+
+    #[test]
+    fn runs_give_the_keys_that_gathered_bits_give() {
+        let rows: Vec<[u64; 2]> = (1..=100u64).map(|i| [i.wrapping_mul(0x9e37_79b9_7f4a_7c15), i << 40 | 77]).collect();
+        let key = Key::new(&[0x8421_8421_8421, 0x1111]);
+        let mut keys = [0; BATCH];
+        key.extract_runs(&rows, &mut keys);
+        assert!(rows.iter().zip(keys).all(|(row, found)| key.of(row) == found));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! sample, and bits with little information are dealt out evenly over the parts.
 
 use crate::hamming::keys::Key;
+use crate::hamming::tiles::FOLDED;
 use crate::system::fault::Fault;
 use crate::system::memory::room_for;
 use crate::system::simd::{Level, level};
@@ -111,14 +112,37 @@ impl Force {
     }
 }
 
-/// Nanoseconds of one core: moving a row through one table, and comparing one pair. Tables that share a
-/// move are charged as others.
+/// Nanoseconds of one core: moving a row through one table. Tables that share a move are charged as others.
 const MOVE: f64 = 9.0;
 const MOVE_WORD: f64 = 3.0;
-const COMPARE_WORD: f64 = 0.075;
-const COMPARE: f64 = 0.03;
-const BRUTE_WORD: f64 = 0.065;
-const BRUTE: f64 = 0.035;
+
+/// Nanoseconds of one core for one pair, as measured at a level: within a bucket, and among all.
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    compare: f64,
+    compare_word: f64,
+    brute: f64,
+    brute_word: f64,
+}
+
+/// Those of AVX-512, by which all levels choose where an answer depends on the tables.
+const FIXED: Costs = Costs { compare: 0.03, compare_word: 0.075, brute: 0.035, brute_word: 0.065 };
+
+impl Costs {
+    /// The costs at the level in use, for a radius that is small enough for folds or not.
+    fn here(radius: u32) -> Costs {
+        let (folded, compare, word) = match level() {
+            Level::Avx512 => return FIXED,
+            Level::Avx512Base => (0.22, 0.10, 0.28),
+            Level::Avx2 => (0.25, 0.15, 0.36),
+            Level::Neon => (0.35, 0.20, 0.50),
+            Level::Scalar => (0.50, 0.30, 1.00),
+        };
+        let (compare, word) = if radius <= FOLDED { (folded, 0.0) } else { (compare, word) };
+        Costs { compare, compare_word: word, brute: compare, brute_word: word }
+    }
+}
+
 const MAX_TABLES: f64 = 3000.0;
 const MAX_KEY: usize = 28;
 /// Buckets of about this many rows cost least.
@@ -266,21 +290,23 @@ impl Sample {
 
 /// The cheapest plan that `force` allows.
 ///
-/// The choice never depends on the number of threads, so neither does a sampled answer.
+/// The choice never depends on the number of threads, nor, where not all pairs need to be found, on the level: so
+/// neither does a sampled answer.
 pub fn plan(sample: &Sample, task: &Task, force: Force) -> Plan {
-    let mut plan = cheapest(sample, task, force);
+    let costs = if task.recall < 1.0 { FIXED } else { Costs::here(task.radius) };
+    let mut plan = cheapest(sample, task, force, &costs);
     plan.seconds /= task.threads as f64;
     plan
 }
 
-fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
-    let brute = brute(task);
+fn cheapest(sample: &Sample, task: &Task, force: Force, costs: &Costs) -> Plan {
+    let brute = brute(task, costs);
     match force {
         Force::Brute => return brute,
         Force::Cut { blocks, extra } => {
-            return blocks_plan(sample, task, blocks, extra).unwrap_or(brute);
+            return blocks_plan(sample, task, blocks, extra, costs).unwrap_or(brute);
         }
-        Force::Sampling if task.recall < 1.0 => return sampling(sample, task).unwrap_or(brute),
+        Force::Sampling if task.recall < 1.0 => return sampling(sample, task, costs).unwrap_or(brute),
         _ => {}
     }
     let mut best = if force == Force::Any { Some(brute.clone()) } else { None };
@@ -290,7 +316,7 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
     let most = if f64::from(task.radius) < MAX_TABLES { task.radius + 1 } else { 0 };
     for blocks in (1..=most).rev() {
         for extra in 1..=6 {
-            if let Some(cost) = modelled(sample, task, blocks, extra) {
+            if let Some(cost) = modelled(sample, task, blocks, extra, costs) {
                 cuts.push((cost, blocks, extra));
             }
         }
@@ -301,7 +327,7 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
         if best.as_ref().is_some_and(|best| best.seconds < cost) {
             break;
         }
-        if let Some(plan) = blocks_plan(sample, task, blocks, extra)
+        if let Some(plan) = blocks_plan(sample, task, blocks, extra, costs)
             && best.as_ref().is_none_or(|best| plan.seconds < best.seconds)
         {
             best = Some(plan);
@@ -309,7 +335,7 @@ fn cheapest(sample: &Sample, task: &Task, force: Force) -> Plan {
     }
     if task.recall < 1.0
         && force == Force::Any
-        && let Some(plan) = sampling(sample, task)
+        && let Some(plan) = sampling(sample, task, costs)
         && best.as_ref().is_none_or(|best| plan.seconds < best.seconds / 2.0)
     {
         // An exact answer for less than twice the cost is the better bargain.
@@ -330,23 +356,23 @@ fn rows_of(task: &Task) -> f64 {
     (task.rows + task.other.unwrap_or(0)) as f64
 }
 
-fn brute(task: &Task) -> Plan {
+fn brute(task: &Task, costs: &Costs) -> Plan {
     let words = task.words as f64;
     Plan {
         method: Method::Brute,
         blocks: Vec::new(),
         masks: Vec::new(),
         collision: 1.0,
-        seconds: (pairs_of(task) * (BRUTE + BRUTE_WORD * words) + rows_of(task) * 60.0 * words) * 1e-9,
+        seconds: (pairs_of(task) * (costs.brute + costs.brute_word * words) + rows_of(task) * 60.0 * words) * 1e-9,
         bytes: (rows_of(task) * words * 16.0) as u64,
         recall: 1.0,
     }
 }
 
-fn cost(task: &Task, tables: f64, collision: f64) -> f64 {
+fn cost(task: &Task, tables: f64, collision: f64, costs: &Costs) -> f64 {
     let words = task.words as f64;
     let moved = rows_of(task) * (MOVE + MOVE_WORD * words) * (tables + 1.0);
-    let compared = pairs_of(task) * collision * tables * (COMPARE + COMPARE_WORD * words);
+    let compared = pairs_of(task) * collision * tables * (costs.compare + costs.compare_word * words);
     (moved + compared) * 1e-9 + tables * 20e-6
 }
 
@@ -363,7 +389,7 @@ fn cut_of(task: &Task, blocks: u32, extra: u32) -> (Vec<(u32, u32)>, u32) {
     (cut, parts)
 }
 
-fn modelled(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<f64> {
+fn modelled(sample: &Sample, task: &Task, blocks: u32, extra: u32, costs: &Costs) -> Option<f64> {
     let (cut, parts) = cut_of(task, blocks, extra);
     if parts as usize > sample.bits.len() {
         return None;
@@ -374,10 +400,10 @@ fn modelled(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<f64
     }
     let information = sample.information * f64::from(extra) / f64::from(parts);
     let least = (BUCKET / rows_of(task).max(1.0)).max(0.5f64.powi(MAX_KEY as i32));
-    Some(cost(task, tables, 0.5f64.powf(information).max(least)))
+    Some(cost(task, tables, 0.5f64.powf(information).max(least), costs))
 }
 
-fn blocks_plan(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<Plan> {
+fn blocks_plan(sample: &Sample, task: &Task, blocks: u32, extra: u32, costs: &Costs) -> Option<Plan> {
     let (cut, parts) = cut_of(task, blocks, extra);
     let tables: f64 = cut.iter().map(|&(_, parts)| choose(parts, extra)).sum();
     if parts as usize > sample.bits.len() || tables > MAX_TABLES {
@@ -402,17 +428,10 @@ fn blocks_plan(sample: &Sample, task: &Task, blocks: u32, extra: u32) -> Option<
         let bits = own.iter().flatten().map(|word| word.count_ones()).sum();
         shown.push(Block { bits, radius, parts });
     }
-    Some(finished(sample, task, Method::Blocks, shown, masks, 1.0))
+    Some(finished(sample, task, shown, masks, costs))
 }
 
-fn finished(
-    sample: &Sample,
-    task: &Task,
-    method: Method,
-    blocks: Vec<Block>,
-    mut masks: Vec<Vec<u64>>,
-    recall: f64,
-) -> Plan {
+fn finished(sample: &Sample, task: &Task, blocks: Vec<Block>, mut masks: Vec<Vec<u64>>, costs: &Costs) -> Plan {
     // Keys longer than needed only spread the rows thinner: three masks say how long is enough.
     let step = (masks.len() / 3).max(1);
     let rows = rows_of(task).max(2.0);
@@ -437,12 +456,12 @@ fn finished(
         *mask = shortened(sample, mask, width.min(most));
     }
     Plan {
-        method,
+        method: Method::Blocks,
         blocks,
         collision,
-        seconds: cost(task, masks.len() as f64, collision),
+        seconds: cost(task, masks.len() as f64, collision, costs),
         bytes: (rows * task.words as f64 * 16.0) as u64,
-        recall,
+        recall: 1.0,
         masks,
     }
 }
@@ -461,7 +480,7 @@ fn shortened(sample: &Sample, mask: &[u64], width: usize) -> Vec<u64> {
 }
 
 /// Tables keyed on random bits: a pair at the radius is seen by one of them with the asked recall.
-fn sampling(sample: &Sample, task: &Task) -> Option<Plan> {
+fn sampling(sample: &Sample, task: &Task, costs: &Costs) -> Option<Plan> {
     let bits = sample.bits.len();
     let radius = task.radius as usize;
     if radius >= bits || !(task.recall > 0.0 && task.recall < 1.0) {
@@ -482,7 +501,7 @@ fn sampling(sample: &Sample, task: &Task) -> Option<Plan> {
         } else {
             0.5f64.powf(mean * width as f64)
         };
-        let seconds = cost(task, tables, collision);
+        let seconds = cost(task, tables, collision, costs);
         if best.is_none_or(|best| seconds < best.0) {
             best = Some((seconds, width, tables as usize));
         }
@@ -496,7 +515,7 @@ fn sampling(sample: &Sample, task: &Task) -> Option<Plan> {
         method: Method::Sampling,
         blocks: Vec::new(),
         collision,
-        seconds: cost(task, tables as f64, collision).max(seconds * 0.5),
+        seconds: cost(task, tables as f64, collision, costs).max(seconds * 0.5),
         bytes: (rows_of(task) * task.words as f64 * (8.0 + 8.0 * task.threads as f64)) as u64,
         recall: task.recall,
         masks,

@@ -1,14 +1,17 @@
 #![forbid(unsafe_code)]
-//! The loop over pairs for processors that compare one row with several columns at once.
+//! The loop over pairs, but for AVX-512: one row with several columns at once, or several rows with several columns.
 //!
-//! Nearly all pairs are too far apart, so all that instructions are needed for is to say of some columns that none is
-//! near; where one is, they are compared one by one. For a small radius rows are folded first, onto 32 bits by XOR,
-//! which brings no two of them further apart.
+//! Nearly all pairs are too far apart, so all that has to be said of some of them is that none is near; where one is,
+//! they are compared one by one. For a small radius rows are folded first, onto 32 bits by XOR, which brings no two of
+//! them further apart. Folds are not counted: a number of at most k bits is 0 once its lowest bit was cleared k times.
 //!
 //! ```text
-//! radius small: for each tile of columns, for each row, for 32 columns: if a fold is near: compare these one by one
+//! radius small: for each tile of columns, for 8 rows, for 8 columns: in eight turns, each row with another column:
+//!                   if a fold is near: compare these one by one
 //! else:         for each row, for 8 columns: if one is near: compare these one by one
 //! ```
+//!
+//! The turns are plain loops over eight numbers, which the compiler makes vectors of, at each level.
 
 use std::ops::Range;
 
@@ -16,24 +19,20 @@ use crate::hamming::planes::{Planes, distance, row};
 use crate::system::memory::push;
 
 /// Up to this radius rows are compared by their folds first, as with AVX-512.
-const FOLDED: u32 = 5;
-/// Columns whose folds are made at a time: a tile of them stays in the first cache.
-const TILE: usize = 1024;
-/// Columns that are compared at a time, by their bits and by their folds.
+pub const FOLDED: u32 = 5;
+/// Columns whose folds are made at a time: so few that making room for them costs nothing in a small bucket.
+const TILE: usize = 64;
+/// Columns that are compared at a time.
 pub const COLUMNS: usize = 8;
-pub const FOLDS: usize = 32;
+/// Rows, and columns, whose folds are compared at a time.
+const FOLDS: usize = 8;
 /// Fewer columns than this are not worth folding.
-const FEW: usize = 8;
-/// Nor are fewer pairs of two ranges: the folds of a tile take room that must be cleared first.
-const FEW_PAIRS: usize = 256;
+const FEW: usize = 6;
 
 /// What instructions are needed for.
 pub trait Near: Copy {
     /// Whether one of `COLUMNS` columns from *j* on, all of which exist, may be within the radius of a row.
     fn columns<const W: usize>(self, one: &[u64; W], planes: &Planes<'_, W>, j: usize, radius: u32) -> bool;
-
-    /// Whether one of the folds is within the radius, which is at most `FOLDED`, of another one.
-    fn folds(self, fold: u32, some: &[u32; FOLDS], radius: u32) -> bool;
 }
 
 /// Pairs `i < j` of the range within the radius.
@@ -53,9 +52,19 @@ pub fn pairs_within<const W: usize, N: Near>(
     }
     for columns in tiles(range.clone()) {
         let folds = Folds::new(planes, columns.clone());
-        for i in range.start..columns.end {
-            let columns = columns.start.max(i + 1)..columns.end;
-            folds.compare(cpu, &Row::of(planes, i), planes, columns, radius, hits);
+        for i in (range.start..columns.start).step_by(FOLDS) {
+            let rows = i..columns.start.min(i + FOLDS);
+            folds.compare(planes, rows, planes, columns.clone(), radius, hits);
+        }
+        for i in columns.clone().step_by(FOLDS) {
+            let rows = i..columns.end.min(i + FOLDS);
+            // Half of the turns are enough: the others are these, seen from the other side.
+            if near(&folds.turned(i), &folds.turned(i), 1..FOLDS / 2 + 1, radius) {
+                for i in rows.clone() {
+                    plainly(&Row::of(planes, i), planes, i + 1..rows.end, radius, hits);
+                }
+            }
+            folds.compare(planes, rows.clone(), planes, rows.end..columns.end, radius, hits);
         }
     }
 }
@@ -71,7 +80,7 @@ pub fn pairs_between<const W: usize, N: Near>(
     radius: u32,
     hits: &mut Vec<[u32; 2]>,
 ) {
-    if radius > FOLDED || rows.len() < 2 || rows.len() * columns.len() < FEW_PAIRS {
+    if radius > FOLDED || rows.len() < 2 || columns.len() < FEW {
         for i in rows {
             count(cpu, &Row::of(left, i), right, columns.clone(), radius, hits);
         }
@@ -79,8 +88,8 @@ pub fn pairs_between<const W: usize, N: Near>(
     }
     for columns in tiles(columns) {
         let folds = Folds::new(right, columns.clone());
-        for i in rows.clone() {
-            folds.compare(cpu, &Row::of(left, i), right, columns.clone(), radius, hits);
+        for i in rows.clone().step_by(FOLDS) {
+            folds.compare(left, i..rows.end.min(i + FOLDS), right, columns.clone(), radius, hits);
         }
     }
 }
@@ -141,7 +150,23 @@ fn plainly<const W: usize>(
 /// The words of each row of a tile, folded onto 32 bits. Behind its end there is room for the last look.
 struct Folds {
     begin: usize,
+    end: usize,
     folds: [u32; TILE + FOLDS],
+}
+
+/// Folds where there are no columns, and where there are no rows: all of them far from each other.
+const NO_COLUMNS: [u32; FOLDS] = pads([0, 0xffff, 0x00ff_00ff, 0x00ff_ff00]);
+const NO_ROWS: [u32; FOLDS] = pads([0x0f0f_0f0f, 0x0f0f_f0f0, 0x0ff0_0ff0, 0x0ff0_f00f]);
+
+/// These and their complements, away from zero, which rows may well be.
+const fn pads(four: [u32; FOLDS / 2]) -> [u32; FOLDS] {
+    let mut pads = [0x9e37_79b9; FOLDS];
+    let mut at = 0;
+    while at < FOLDS {
+        pads[at] ^= if at < FOLDS / 2 { four[at] } else { !four[at - FOLDS / 2] };
+        at += 1;
+    }
+    pads
 }
 
 impl Folds {
@@ -151,31 +176,69 @@ impl Folds {
         for (fold, j) in folds.iter_mut().zip(columns.clone()) {
             *fold = folded(&row(planes, j));
         }
-        Folds { begin: columns.start, folds }
+        folds[columns.len()..columns.len() + FOLDS].copy_from_slice(&NO_COLUMNS);
+        Folds { begin: columns.start, end: columns.end, folds }
     }
 
-    /// Compare row *i* with some of the columns.
+    /// Some folds from column *j* on, twice, so that each turn of them is a slice.
     #[inline(always)]
-    fn compare<const W: usize, N: Near>(
+    fn turned(&self, j: usize) -> [u32; 2 * FOLDS] {
+        let some = self.folds[j - self.begin..].first_chunk::<FOLDS>().unwrap_or(&NO_COLUMNS);
+        std::array::from_fn(|at| some[at % FOLDS])
+    }
+
+    /// Compare up to `FOLDS` rows with the columns from one on.
+    #[inline(always)]
+    fn compare<const W: usize>(
         &self,
-        cpu: N,
-        one: &Row<W>,
-        planes: &Planes<'_, W>,
+        left: &Planes<'_, W>,
+        rows: Range<usize>,
+        right: &Planes<'_, W>,
         columns: Range<usize>,
         radius: u32,
         hits: &mut Vec<[u32; 2]>,
     ) {
-        let fold = folded(&one.words);
-        let mut j = columns.start;
-        while j < columns.end {
-            if let Some(some) = self.folds[j - self.begin..].first_chunk()
-                && cpu.folds(fold, some, radius)
-            {
-                plainly(one, planes, j..columns.end.min(j + FOLDS), radius, hits);
+        let mut folds = NO_ROWS;
+        for (fold, i) in folds.iter_mut().zip(rows.clone()) {
+            *fold = folded(&row(left, i));
+        }
+        let folds: [u32; 2 * FOLDS] = std::array::from_fn(|at| folds[at % FOLDS]);
+        for j in columns.step_by(FOLDS) {
+            if near(&self.turned(j), &folds, 0..FOLDS, radius) {
+                for i in rows.clone() {
+                    plainly(&Row::of(left, i), right, j..self.end.min(j + FOLDS), radius, hits);
+                }
             }
-            j += FOLDS;
         }
     }
+}
+
+/// Whether one of some folds is within the radius, which is at most `FOLDED`, of one of others, in some of the turns.
+#[inline(always)]
+fn near(some: &[u32; 2 * FOLDS], others: &[u32; 2 * FOLDS], turns: Range<usize>, radius: u32) -> bool {
+    match radius {
+        0 => near_within::<0>(some, others, turns),
+        1 => near_within::<1>(some, others, turns),
+        2 => near_within::<2>(some, others, turns),
+        3 => near_within::<3>(some, others, turns),
+        4 => near_within::<4>(some, others, turns),
+        _ => near_within::<FOLDED>(some, others, turns),
+    }
+}
+
+#[inline(always)]
+fn near_within<const K: u32>(some: &[u32; 2 * FOLDS], others: &[u32; 2 * FOLDS], turns: Range<usize>) -> bool {
+    let mut found = [0u32; FOLDS];
+    for turn in turns {
+        for at in 0..FOLDS {
+            let mut x = some[at] ^ others[at + turn];
+            for _ in 0..K {
+                x &= x.wrapping_sub(1); // of 0 stays 0
+            }
+            found[at] |= u32::from(x == 0);
+        }
+    }
+    found.iter().fold(0, |all, one| all | one) != 0
 }
 
 #[inline(always)]

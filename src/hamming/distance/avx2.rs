@@ -1,14 +1,13 @@
 #![allow(unsafe_code)]
-//! The AVX2 form of `distance`: four columns a vector, or the folds of eight.
+//! The AVX2 form of `distance`: four columns a vector.
 //!
-//! AVX2 counts no bits, but a byte shuffle looks the counts of 32 half bytes up at once. For a small radius it is
-//! cheaper not to count at all: a number of at most k bits is 0 once its lowest bit has been cleared k times.
+//! AVX2 counts no bits, but a byte shuffle looks the counts of 32 half bytes up at once.
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::Planes;
-use crate::hamming::tiles::{self, COLUMNS, FOLDS, Near};
+use crate::hamming::tiles::{self, COLUMNS, Near};
 use crate::system::simd::Avx2;
 
 impl Avx2 {
@@ -69,21 +68,6 @@ impl Near for Avx2 {
         // SAFETY: `in_force` found the instructions.
         unsafe { columns_near(one, planes, j, radius) }
     }
-
-    #[inline(always)]
-    fn folds(self, fold: u32, some: &[u32; FOLDS], radius: u32) -> bool {
-        // SAFETY: `in_force` found the instructions.
-        unsafe {
-            match radius {
-                0 => folds_near::<0>(fold, some),
-                1 => folds_near::<1>(fold, some),
-                2 => folds_near::<2>(fold, some),
-                3 => folds_near::<3>(fold, some),
-                4 => folds_near::<4>(fold, some),
-                _ => folds_near::<5>(fold, some),
-            }
-        }
-    }
 }
 
 #[inline]
@@ -123,23 +107,4 @@ fn bits(x: __m256i) -> __m256i {
     let low = _mm256_shuffle_epi8(counts, _mm256_and_si256(x, half));
     let high = _mm256_shuffle_epi8(counts, _mm256_and_si256(_mm256_srli_epi16::<4>(x), half));
     _mm256_add_epi8(low, high)
-}
-
-/// Whether one of the folds is at most K bits from *fold*.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn folds_near<const K: usize>(fold: u32, some: &[u32; FOLDS]) -> bool {
-    let fold = _mm256_set1_epi32(fold as i32);
-    let (ones, zero) = (_mm256_set1_epi32(-1), _mm256_setzero_si256());
-    let mut found = zero;
-    for eight in some.as_chunks::<8>().0 {
-        // SAFETY: eight numbers are 32 bytes.
-        let eight = unsafe { _mm256_loadu_si256(eight.as_ptr().cast()) };
-        let mut x = _mm256_xor_si256(eight, fold);
-        for _ in 0..K {
-            x = _mm256_and_si256(x, _mm256_add_epi32(x, ones));
-        }
-        found = _mm256_or_si256(found, _mm256_cmpeq_epi32(x, zero));
-    }
-    _mm256_testz_si256(found, found) == 0
 }

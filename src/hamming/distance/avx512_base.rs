@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::Planes;
-use crate::hamming::tiles::{self, FOLDS, Near};
+use crate::hamming::tiles::{self, Near};
 use crate::system::simd::Avx512Base;
 
 impl Avx512Base {
@@ -66,21 +66,6 @@ impl Near for Avx512Base {
         // SAFETY: `in_force` found the instructions.
         unsafe { columns_near(one, planes, j, radius) }
     }
-
-    #[inline(always)]
-    fn folds(self, fold: u32, some: &[u32; FOLDS], radius: u32) -> bool {
-        // SAFETY: `in_force` found the instructions.
-        unsafe {
-            match radius {
-                0 => folds_near::<0>(fold, some),
-                1 => folds_near::<1>(fold, some),
-                2 => folds_near::<2>(fold, some),
-                3 => folds_near::<3>(fold, some),
-                4 => folds_near::<4>(fold, some),
-                _ => folds_near::<5>(fold, some),
-            }
-        }
-    }
 }
 
 #[inline]
@@ -110,22 +95,4 @@ fn bits(x: __m512i) -> __m512i {
     let low = _mm512_shuffle_epi8(counts, _mm512_and_si512(x, half));
     let high = _mm512_shuffle_epi8(counts, _mm512_and_si512(_mm512_srli_epi16::<4>(x), half));
     _mm512_add_epi8(low, high)
-}
-
-/// Whether one of the folds is at most K bits from *fold*.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn folds_near<const K: usize>(fold: u32, some: &[u32; FOLDS]) -> bool {
-    let (fold, ones) = (_mm512_set1_epi32(fold as i32), _mm512_set1_epi32(-1));
-    let mut found = 0;
-    for sixteen in some.as_chunks::<16>().0 {
-        // SAFETY: sixteen numbers are 64 bytes.
-        let sixteen = unsafe { _mm512_loadu_si512(sixteen.as_ptr().cast()) };
-        let mut x = _mm512_xor_si512(sixteen, fold);
-        for _ in 0..K {
-            x = _mm512_and_si512(x, _mm512_add_epi32(x, ones));
-        }
-        found |= _mm512_testn_epi32_mask(x, x);
-    }
-    found != 0
 }

@@ -20,6 +20,8 @@ pub mod listed;
 use std::ops::Range;
 
 pub use crate::hamming::planes::{Planes, distance, row};
+use crate::hamming::tiles::{self, COLUMNS, Near};
+#[cfg(test)]
 use crate::system::memory::push;
 #[cfg(target_arch = "aarch64")]
 use crate::system::simd::Neon;
@@ -52,7 +54,7 @@ pub fn pairs_within<const W: usize>(
     if let Some(cpu) = Neon::in_force() {
         return cpu.pairs_within(planes, range, radius, hits);
     }
-    pairs_within_plain(planes, range, radius, hits);
+    tiles::pairs_within(Portable, planes, range, radius, hits);
 }
 
 /// Pairs (`i` of the left range, `j` of the right range) within the radius, appended to `hits`.
@@ -85,10 +87,28 @@ pub fn pairs_between<const W: usize>(
     if let Some(cpu) = Neon::in_force() {
         return cpu.pairs_between(left, rows, right, columns, radius, hits);
     }
-    pairs_between_plain(left, rows, right, columns, radius, hits);
+    tiles::pairs_between(Portable, left, rows, right, columns, radius, hits);
 }
 
-#[inline(always)]
+/// What every processor has: eight columns whose bits are counted in a plain loop.
+#[derive(Clone, Copy)]
+struct Portable;
+
+impl Near for Portable {
+    #[inline(always)]
+    fn columns<const W: usize>(self, one: &[u64; W], planes: &Planes<'_, W>, j: usize, radius: u32) -> bool {
+        let mut sums = [0u64; COLUMNS];
+        for (word, plane) in one.iter().zip(planes) {
+            for (sum, column) in sums.iter_mut().zip(&plane[j..j + COLUMNS]) {
+                // No more than the bits of a fingerprint.
+                *sum = sum.wrapping_add(u64::from((word ^ column).count_ones()));
+            }
+        }
+        sums.iter().fold(u64::MAX, |least, sum| least.min(*sum)) <= u64::from(radius)
+    }
+}
+
+#[cfg(test)]
 fn pairs_within_plain<const W: usize>(
     planes: &Planes<'_, W>,
     range: Range<usize>,
@@ -105,7 +125,7 @@ fn pairs_within_plain<const W: usize>(
     }
 }
 
-#[inline(always)]
+#[cfg(test)]
 fn pairs_between_plain<const W: usize>(
     left: &Planes<'_, W>,
     rows: Range<usize>,

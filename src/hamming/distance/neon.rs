@@ -1,12 +1,12 @@
 #![allow(unsafe_code)]
-//! The NEON form of `distance`: bits are counted in bytes, and the counts of eight columns, or of the folds of sixteen,
-//! added up by pairs into one vector.
+//! The NEON form of `distance`: bits are counted in bytes, and the counts of eight columns added up by pairs into one
+//! vector.
 
 use std::arch::aarch64::*;
 use std::ops::Range;
 
 use super::Planes;
-use crate::hamming::tiles::{self, FOLDS, Near};
+use crate::hamming::tiles::{self, Near};
 use crate::system::simd::Neon;
 
 impl Neon {
@@ -41,12 +41,6 @@ impl Near for Neon {
         // SAFETY: every processor of aarch64 has NEON.
         unsafe { columns_near(one, planes, j, radius) }
     }
-
-    #[inline(always)]
-    fn folds(self, fold: u32, some: &[u32; FOLDS], radius: u32) -> bool {
-        // SAFETY: every processor of aarch64 has NEON.
-        unsafe { folds_near(fold, some, radius) }
-    }
 }
 
 #[inline]
@@ -71,23 +65,4 @@ fn columns_near<const W: usize>(one: &[u64; W], planes: &Planes<'_, W>, j: usize
     }
     let limit = vdupq_n_u16(u16::try_from(radius).unwrap_or(u16::MAX));
     vmaxvq_u16(vcleq_u16(sums, limit)) != 0
-}
-
-#[inline]
-#[target_feature(enable = "neon")]
-fn folds_near(fold: u32, some: &[u32; FOLDS], radius: u32) -> bool {
-    let (fold, limit) = (vdupq_n_u32(fold), vdupq_n_u8(radius as u8));
-    let mut found = vdupq_n_u8(0);
-    for sixteen in some.as_chunks::<16>().0 {
-        let mut bytes = [found; 4];
-        for (bytes, four) in bytes.iter_mut().zip(sixteen.as_chunks::<4>().0) {
-            // SAFETY: four numbers are 16 bytes.
-            let four = unsafe { vld1q_u32(four.as_ptr()) };
-            *bytes = vcntq_u8(vreinterpretq_u8_u32(veorq_u32(four, fold)));
-        }
-        let [a, b, c, d] = bytes;
-        let sums = vpaddq_u8(vpaddq_u8(a, b), vpaddq_u8(c, d));
-        found = vorrq_u8(found, vcleq_u8(sums, limit));
-    }
-    vmaxvq_u8(found) != 0
 }
