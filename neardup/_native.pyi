@@ -61,6 +61,10 @@ class Recipe:
     def fingerprints(
         self, texts: list[str] | CoreTexts, threads: int | None
     ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]: ...
+    def banded(
+        self, texts: list[str] | CoreTexts, threads: int | None
+    ) -> tuple[tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]], npt.NDArray[np.uint32]]:
+        """The same, and the bands of each text."""
     def fingerprint_of_features(self, features: list[tuple[str, int]]) -> list[int] | None: ...
     def votes(self, features: list[tuple[str, int]]) -> npt.NDArray[np.int64]: ...
     def normalized(self, text: str) -> str: ...
@@ -157,6 +161,7 @@ def join(
 
 def join_nearest(
     prints: _Prints,
+    bands: npt.NDArray[np.uint32] | None,
     most: int,
     comparable: tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, _Valid],
     request: _Request,
@@ -165,7 +170,7 @@ def join_nearest(
     """The pairs of `join` among the *most* nearest of either row, the rows of the others, and the plan.
 
     *comparable* says which rows may be paired: those of the same number, of different numbers, and not both
-    with a flag.
+    with a flag. With *bands*, only rows that share one are compared, and there is no plan.
     """
 
 def join_plan(prints: _Prints, other: int | None, request: _Request) -> _Plan:

@@ -18,10 +18,11 @@ from neardup import _native
 from neardup.checks import check_share, check_threads, whole
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.fingerprints import MAX_BITS, Fingerprints, check_comparable
+from neardup.types import Bands
 
 MAX_ROWS = 2**32 - 2
 
-Number = TypeVar("Number", np.uint64, np.int64)
+Number = TypeVar("Number", np.uint64, np.int64, np.uint32)
 Prints = Fingerprints | npt.NDArray[np.uint64]
 Arrays = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_] | None]
 
@@ -83,7 +84,7 @@ class Plan:
 
     @property
     def choice(self) -> str:
-        """What is done, without what it costs: the same on every machine."""
+        """What is done, without what it costs. With a recall below 1 it is the same on every machine."""
         exact = "exact" if self.recall == 1.0 else f"recall at least {self.recall:g}"
         lines = [
             f"{self.method}: {self.rows} fingerprints of {self.bits} bits, radius {self.radius}, {exact}"
@@ -129,8 +130,8 @@ class Nearest(NamedTuple):
     pairs: Pairs
     crowded: npt.NDArray[np.uint32]
     """The rows of pairs that were cut."""
-    plan: Plan
-    """How they were found."""
+    plan: Plan | None
+    """How they were found; None where bands say which rows are compared."""
 
 
 def join(
@@ -171,6 +172,7 @@ def join_nearest(
     radius: int,
     most: int,
     *,
+    bands: Bands | None = None,
     within: npt.NDArray[np.int32] | None = None,
     across: npt.NDArray[np.int32] | None = None,
     fixed: npt.NDArray[np.bool_] | None = None,
@@ -183,8 +185,9 @@ def join_nearest(
     """The pairs of `join` among the *most* nearest of either row, the rows of the others, and the plan.
 
     Among equally near rows, lower numbers come first. Only rows with the same number in *within*, with
-    different ones in *across*, and of which at least one is not *fixed*, are compared. If all rows
-    are alike, they take a list of at most *most* each, never the memory of all pairs within the radius.
+    different ones in *across*, and of which at least one is not *fixed*, are compared. With *bands*, a row
+    of numbers for each, only rows with the same number in some column are. If all rows are alike, they take
+    a list of at most *most* each, never the memory of all pairs within the radius.
 
     >>> import numpy as np
     >>> found = join_nearest(np.array([0, 1, 3, 7], dtype=np.uint64), radius=3, most=1)
@@ -202,8 +205,9 @@ def join_nearest(
     flags = None if fixed is None else np.array(fixed, dtype=bool)
     comparable = (same, different, flags)
     request = (left.bits, radius, recall, threads, plan, memory)
-    found, crowded, facts = _native.join_nearest(arrays(left), most, comparable, request, tell)
-    return Nearest(Pairs(*found), crowded, plan_of(left, radius, facts))
+    numbers = None if bands is None else unshared(bands)
+    found, crowded, facts = _native.join_nearest(arrays(left), numbers, most, comparable, request, tell)
+    return Nearest(Pairs(*found), crowded, None if facts is None else plan_of(left, radius, facts))
 
 
 def join_batches(

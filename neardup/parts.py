@@ -21,7 +21,7 @@ from neardup.requests import Request
 from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, Result, evidence_schema
 from neardup.runs import outputs
 from neardup.survey import Again, Documents
-from neardup.types import RowNumbers
+from neardup.types import Bands, PrintPlaces, RowNumbers
 
 # The parts of a run that a guard stopped.
 STOPPED: Final = ("annotations", "evidence", "without_information", "fitted", "stopped", "input-0", "input-1")
@@ -81,18 +81,41 @@ def load_survey(checkpoints: Checkpoints) -> Surveyed | None:
 
 
 def save_fingerprints(
-    checkpoints: Checkpoints, prints: Fingerprints, texts: Representatives, count: int
+    checkpoints: Checkpoints,
+    prints: Fingerprints,
+    texts: Representatives,
+    count: int,
+    bands: Bands | None = None,
 ) -> None:
-    """Keep the fingerprints of the first *count* documents."""
+    """Keep the fingerprints of the first *count* documents, and the bands of those that are texts."""
+    each = 0 if bands is None else bands.shape[1]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for part in steps(count):
             places = texts.place(RowNumbers(part))
             some = Fingerprints(prints.words[places], bits=prints.bits, valid=prints.valid[places])
-            yield pa.record_batch({"fingerprint": some.to_arrow()}, schema)
+            columns = {"fingerprint": some.to_arrow()}
+            if bands is not None:
+                own = np.zeros((len(places), each), dtype=np.uint32)
+                own[places < len(bands)] = bands[places[places < len(bands)]]
+                columns["bands"] = pa.FixedSizeListArray.from_arrays(pa.array(own.ravel()), each)
+            yield pa.record_batch(columns, schema)
 
     schema = pa.schema([("fingerprint", pa.binary(prints.words.shape[1] * 8))])
+    if bands is not None:
+        schema = schema.append(pa.field("bands", pa.list_(pa.uint32(), each)))
     checkpoints.save_batches("fingerprints", schema, batches())
+
+
+def bands_of(part: pa.RecordBatch, *, into: Bands, at: PrintPlaces) -> None:
+    """Put the bands that were kept of some documents where those of the texts belong."""
+    put_bands(part.column("bands").flatten().to_numpy().reshape(len(at), -1), into=into, at=at)
+
+
+def put_bands(own: Bands, *, into: Bands, at: PrintPlaces) -> None:
+    """Put the bands of some documents where those of the texts belong; copies of a text have none."""
+    texts = at < len(into)
+    into[at[texts]] = own[texts]
 
 
 def save_stopped(checkpoints: Checkpoints, result: Result, request: Request) -> None:

@@ -26,14 +26,15 @@ from neardup.contents import Flow, Work
 from neardup.fingerprints import Fingerprints
 from neardup.numbering import Flags, steps
 from neardup.observers import Observer, checked
-from neardup.parts import Surveyed, load_survey, save_fingerprints, save_survey
+from neardup.parts import Surveyed, bands_of, load_survey, put_bands, save_fingerprints, save_survey
 from neardup.representatives import Representatives, fill_repeats
 from neardup.requests import Request
 from neardup.schemes import Scheme
+from neardup.schemes.computing import banded
 from neardup.sources import Source
 from neardup.stars import crowded_keepers, leading, open_to, take
 from neardup.survey import Again, Surveyor
-from neardup.types import Batch, Ranks, RowNumbers, TextNumbers
+from neardup.types import Bands, Batch, Ranks, RowNumbers, TextNumbers
 from neardup.verdicts import Judge, Judgements
 from neardup.verifiers import Verdicts
 
@@ -113,13 +114,19 @@ class Passes:
         """All batches, each with what *work* makes of it: of the next ones, while the last ones are used."""
         return closing(worked_ahead(batches, work, min(WORKERS, self.request.threads or WORKERS)))
 
+    def bands(self, scheme: Scheme, texts: Representatives) -> Bands | None:
+        """Room for the bands of *texts*, if they are needed."""
+        each = self.request.content.bands(scheme, self.request.settings, len(texts))
+        return np.zeros((len(texts), each), dtype=np.uint32) if each else None
+
     def fingerprint(
         self,
         scheme: Scheme,
         texts: Representatives,
         looked: npt.NDArray[np.uint64] | None = None,
+        bands: Bands | None = None,
     ) -> Fingerprints:
-        """The fingerprints of all documents, each where *texts* places it.
+        """The fingerprints of all documents, each where *texts* places it. *bands* gets those of the texts.
 
         With *looked*, their words as the survey gave them, nothing is read.
         """
@@ -133,19 +140,25 @@ class Passes:
             for part in steps(count):
                 places = texts.place(RowNumbers(part))
                 words[places], valid[places] = looked[part], texts.of_document[part] >= 0
+
         done = self.checkpoints.load("fingerprints") if looked is None else None
         known = 0 if looked is None else count
         for part in () if done is None else done.to_batches():
             before = Fingerprints.from_arrow(part.column("fingerprint"), scheme.bits, scheme.digest)
             places = texts.place(_rows(known, len(before)))
             words[places], valid[places] = before.words, before.valid
+            if bands is not None:
+                bands_of(part, into=bands, at=places)
             known += len(before)
 
-        def make(numbered: tuple[RowNumbers, Batch]) -> Fingerprints:
+        def make(numbered: tuple[RowNumbers, Batch]) -> tuple[Fingerprints, Bands | None]:
             rows, batch = numbered
             if (repeats := texts.repeats(rows)).any():
                 batch = replace(batch, texts=without(batch.texts, repeats))
-            return request.content.fingerprints(scheme, batch, threads=request.threads)
+            if bands is None:
+                return request.content.fingerprints(scheme, batch, threads=request.threads), None
+            some, own = banded(scheme, batch.texts, request.threads)
+            return some, own[:, : bands.shape[1]]
 
         at = 0
         for source in request.sources if known < count else ():
@@ -154,17 +167,21 @@ class Passes:
                 self.observer.stage("fingerprint", total=source.size, what=request.content.noun) as advance,
                 self._ahead(_numbered(batches, at), make) as made,
             ):
-                for (rows, _), some in made:
+                for (rows, _), (some, own) in made:
                     places = texts.place(rows)
                     words[places], valid[places] = some.words, some.valid
+                    if bands is not None and own is not None:
+                        put_bands(own, into=bands, at=places)
                     at += len(rows)
                     advance(at, source.consumed)
                     if self.checkpoints.due(complete=at == count):
-                        save_fingerprints(self.checkpoints, prints, texts, at)
+                        save_fingerprints(self.checkpoints, prints, texts, at, bands)
         if looked is None:
             fill_repeats(prints, texts)
         # What is no longer written is read where it is.
         words.flags.writeable = valid.flags.writeable = False
+        if bands is not None:
+            bands.flags.writeable = False
         return prints
 
     # --- over the texts ------------------------------------------------------------------------------------
@@ -187,14 +204,14 @@ class Passes:
             sizes=request.sizes,
         )
 
-    def candidates(self, flow: Flow, texts: int) -> Candidates:
+    def candidates(self, flow: Flow, texts: int, bands: Bands | None = None) -> Candidates:
         """The pairs of this many different texts that are near enough to be compared."""
         proposed, unit = self.checkpoints.load("candidates"), self.request.content.unit
         if proposed is None:
             with self.observer.stage(
                 "join", total=texts, unit=f"{unit}s", what=f"distinct {unit}"
             ) as advance:
-                proposed = flow.propose(advance)
+                proposed = flow.propose(advance, bands)
             if self.checkpoints.due(complete=True):
                 self.checkpoints.save("candidates", proposed)
         return flow.candidates(proposed)

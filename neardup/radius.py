@@ -38,6 +38,21 @@ def radius_for(similarity: float, recall: float, bits: int) -> int:
     return bits
 
 
+def bands_for(similarity: float, recall: float) -> int:
+    """How many bands find a pair of that similarity with probability *recall*.
+
+    Two texts of one size with cosine s have in common s / (2 - s) of what either has, and share a band with
+    the square of that.
+
+    >>> bands_for(0.64, 0.98), bands_for(0.7, 0.98), bands_for(1.0, 0.98)
+    (16, 12, 1)
+    """
+    check_share("similarity", similarity)
+    check_share("recall", recall)
+    shared = (similarity / (2 - similarity)) ** 2
+    return 1 if shared == 1 else math.ceil(math.log(1 - recall) / math.log(1 - shared))
+
+
 def _shares(differ: float, bits: int) -> tuple[int, list[float]]:
     """The share of pairs at each distance from a first one on; what is left out on either side is negligible.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NewType
+from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +22,9 @@ Ranks = NewType("Ranks", "npt.NDArray[Any]")
 """Texts, by their place in an order that may look at verdicts: the first one is the first to stay."""
 PairNumbers = NewType("PairNumbers", "npt.NDArray[Any]")
 """Candidate pairs, by their place among the candidates."""
+
+Bands: TypeAlias = "npt.NDArray[np.uint32]"
+"""Numbers of texts, a row for each: similar texts are likely to have one in common in the same column."""
 
 
 @dataclass(frozen=True, slots=True)

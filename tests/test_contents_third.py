@@ -38,7 +38,7 @@ from neardup.schemes import Scheme
 from neardup.sizes import USUAL
 from neardup.sources import open_source
 from neardup.survey import Looked
-from neardup.types import Batch, PairNumbers, TextNumbers
+from neardup.types import Bands, Batch, PairNumbers, TextNumbers
 from neardup.verdicts import Judge, Judgements
 from neardup.verifiers import Verdicts
 
@@ -92,7 +92,7 @@ class ForeignFlow:
     texts: Representatives
     work: Work
 
-    def propose(self, advance: Callable[..., None]) -> pa.Table:
+    def propose(self, advance: Callable[..., None], bands: Bands | None = None) -> pa.Table:
         near = join(self.prints, REACH)
         columns = (near.left.astype(np.int64), near.right.astype(np.int64), near.distance.astype(np.int32))
         return pa.table(dict(zip(("left", "right", "distance"), columns, strict=True)))

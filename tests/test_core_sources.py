@@ -22,6 +22,7 @@ UNSAFE = {
     "bindings/arrow.rs": "the capsules of the Arrow C data interface",
     "index/opened.rs": "maps a file",
     "bindings/interpreter.rs": "asks Python which interpreter this is",
+    "join/banded.rs": _INSTRUCTIONS,
     "join/nearest.rs": _INSTRUCTIONS,
     "hamming/keys.rs": _INSTRUCTIONS,
     "system/simd.rs": _INSTRUCTIONS,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import naive
 from neardup.errors import InvalidValue
+from neardup.schemes.computing import banded
 
 from .conftest import texts
 
@@ -58,6 +59,31 @@ def test_a_fitted_scheme_weighs_as_the_naive_one(corpus: list[str]) -> None:
         naive.fingerprint(text, weights="log-df", frequencies=seen, documents=len(corpus)) for text in corpus
     ]
     assert list(scheme.fingerprints(corpus)) == expected
+
+
+@given(corpus=st.lists(texts, max_size=12), weights=st.sampled_from(("set", "log", "log-df")))
+def test_bands_are_the_naive_ones(corpus: list[str], weights: str) -> None:
+    scheme = nd.scheme("text", weights=weights)
+    seen: Counter[tuple[int, str]] = Counter()
+    if weights == "log-df":
+        scheme = scheme.fit(corpus)
+        normal = [naive.normalize_text(text) for text in corpus]
+        seen.update(part for text in normal if text.strip("_ ") for part in set(naive.mixed(text, 4)))
+    prints, bands = banded(scheme, pa.array(corpus, pa.string()))
+    assert prints == scheme.fingerprints(corpus)
+    known = seen if weights == "log-df" else None
+    assert bands.tolist() == [
+        naive.bands(text, weights=weights, frequencies=known, documents=len(corpus)) for text in corpus
+    ]
+
+
+def test_only_features_that_count_once_have_bands() -> None:
+    chars = nd.scheme("chars:4")
+    assert not chars.has_bands
+    with pytest.raises(nd.errors.InvalidValue, match="count once"):
+        banded(chars, pa.array(["a text"]))
+    assert not nd.scheme("jobs").has_bands
+    assert nd.scheme("text").has_bands
 
 
 def test_a_common_feature_weighs_less_as_the_collection_grows() -> None:

@@ -397,6 +397,26 @@ def test_a_join_cut_to_the_nearest_is_the_whole_join_cut_afterwards(
     assert listed(found) == cut_to_the_nearest(allowed(all_pairs, **options), most)
 
 
+@given(
+    data=st.data(), prints=fingerprints(), radius=radii, most=st.integers(1, 6), level=st.sampled_from(LEVELS)
+)
+def test_with_bands_only_rows_that_share_one_are_pairs(
+    data: st.DataObject, prints: nd.Fingerprints, radius: int, most: int, level: str
+) -> None:
+    row = st.lists(st.integers(0, 3), min_size=3, max_size=3)
+    rows = data.draw(st.lists(row, min_size=len(prints), max_size=len(prints)))
+    bands = np.array(rows, dtype=np.uint32).reshape(len(prints), 3)
+    pairs = [pair for pair in nd.join(prints, radius) if (bands[pair[0]] == bands[pair[1]]).any()]
+    with at_level(level):
+        found = join_nearest(prints, radius, most, bands=bands)
+    assert listed(found) == cut_to_the_nearest(pairs, most)
+
+
+def test_bands_are_as_many_for_each_row() -> None:
+    with pytest.raises(nd.errors.InvalidValue, match="as many bands"):
+        join_nearest(np.arange(5, dtype=np.uint64), 3, 2, bands=np.zeros((4, 2), dtype=np.uint32))
+
+
 @given(fingerprints(), radii, st.integers(1, 6))
 def test_cutting_at_once_is_cutting_the_slow_way(prints: nd.Fingerprints, radius: int, most: int) -> None:
     pairs, codes = nd.join(prints, radius), np.arange(len(prints)) % 3

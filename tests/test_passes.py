@@ -18,6 +18,7 @@ from neardup.parts import Surveyed
 from neardup.passes import Passes
 from neardup.requests import Request
 from neardup.schemes import Scheme
+from neardup.schemes.computing import banded
 from neardup.sources import Source, open_source
 from neardup.types import Batch
 
@@ -87,6 +88,21 @@ def test_fingerprints_that_are_complete_are_not_made_again(
     first = one.fingerprint(SCHEME, TEXTS)
     unread(monkeypatch)
     assert passes(path, tmp_path / "work").fingerprint(SCHEME, TEXTS) == first
+
+
+def test_bands_stand_where_their_texts_do_and_are_not_made_again(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, fitted = passes(path, tmp_path / "work"), nd.scheme("text")
+    one.survey()
+    bands = np.zeros((len(TEXTS), 5), dtype=np.uint32)
+    one.fingerprint(fitted, TEXTS, bands=bands)
+    wanted = banded(fitted, pa.array([ROWS[row]["text"] for row in TEXTS.document], pa.string()))[1]
+    assert np.array_equal(bands, wanted[:, :5])
+    unread(monkeypatch)
+    again = np.zeros_like(bands)
+    passes(path, tmp_path / "work").fingerprint(fitted, TEXTS, bands=again)
+    assert np.array_equal(again, bands)
 
 
 def test_one_document_needs_no_fingerprint(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import neardup as nd
 from neardup.adapters.cli import run
+from neardup.contents import texts
 from neardup.errors import GuardStopped, InvalidType, RefusedInput
 from neardup.guards import Limits
 from neardup.jobs import Job, run_job
@@ -52,6 +53,27 @@ def test_files_that_are_all_refused_are_no_empty_result(tmp_path: Path) -> None:
     good = write_jsonl(tmp_path / "c.jsonl", collection(5))
     result = nd.dedupe([*bad, good])
     assert (len(result.source.refused), len(result.bad)) == (2, 2)
+
+
+def test_with_bands_the_answer_is_that_without_whatever_the_order_and_the_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = collection(200)
+    expected = nd.dedupe(rows)
+    monkeypatch.setattr(texts, "BANDED", 2)
+    for given, threads in ((rows, 1), (rows, 3), (rows[::-1], 2)):
+        found = nd.dedupe(given, threads=threads)
+        assert "bands: " in found.plan
+        assert found.annotations.sort_by("id").equals(expected.annotations.sort_by("id"))
+
+
+def test_a_run_with_bands_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts, "BANDED", 2)
+    path, often = write_jsonl(tmp_path / "a.jsonl", collection(60)), Sizes(checkpoint_seconds=-1.0)
+    first = nd.dedupe(path, work=str(tmp_path / "work"), sizes=often)
+    again = nd.dedupe(path, work=str(tmp_path / "work"), sizes=often)
+    assert again.annotations.equals(first.annotations)
+    assert again.evidence.equals(nd.dedupe(path).evidence)
 
 
 def test_a_guard_that_stops_lets_nobody_have_the_kept_documents() -> None:

@@ -36,7 +36,7 @@ from neardup.settings import Settings
 from neardup.sources import Located, id_path, mostly_images
 from neardup.sources.images import FIELDS
 from neardup.survey import Looked
-from neardup.types import Batch, PairNumbers, TextNumbers
+from neardup.types import Bands, Batch, PairNumbers, TextNumbers
 from neardup.verdicts import Judge, Judgements
 from neardup.verifiers import Measure, Verdicts, parse_measure
 
@@ -216,7 +216,7 @@ class ImageFlow:
         radius = self.work.settings.radius
         return proposals.RADIUS if radius is None else radius
 
-    def propose(self, advance: Callable[..., None]) -> pa.Table:
+    def propose(self, advance: Callable[..., None], bands: Bands | None = None) -> pa.Table:
         """Pairs of images that are near enough, each with the ways to lay one on the other."""
         tell = [by_share(advance, len(self.texts), step, 4) for step in range(4)]
         thumbs, threads = self.thumbs, self.work.threads

@@ -23,7 +23,7 @@ from neardup.settings import MEMORY, Settings, default_scheme
 from neardup.sizes import USUAL, Sizes
 from neardup.sources import Located, Source
 from neardup.survey import Looked
-from neardup.types import Batch
+from neardup.types import Bands, Batch
 from neardup.verdicts import Judge
 from neardup.verifiers import Measure
 
@@ -60,8 +60,10 @@ class Work:
 class Flow(Protocol):
     """The candidates of one run, and the verdicts on them."""
 
-    def propose(self, advance: Callable[..., None]) -> pa.Table:
-        """Pairs that are near enough to be looked at; *advance* is told how many texts are done."""
+    def propose(self, advance: Callable[..., None], bands: Bands | None = None) -> pa.Table:
+        """Pairs that are near enough to be looked at; *advance* is told how many texts are done. *bands* has
+        a row for each text, if the content needs some.
+        """
 
     def candidates(self, proposed: pa.Table) -> Candidates:
         """What `propose` gave, now or in an earlier process, as candidates."""
@@ -200,6 +202,10 @@ class Content:
     def fingerprints(self, scheme: Scheme, batch: Batch, *, threads: int | None = None) -> Fingerprints:
         """The fingerprints of the documents of a batch."""
         return scheme.fingerprints(batch.texts, threads=threads)
+
+    def bands(self, scheme: Scheme, settings: Settings, texts: int) -> int:
+        """How many bands of each the flow of this many texts needs."""
+        return 0
 
     def flow(self, prints: Fingerprints, texts: Representatives, work: Work) -> Flow:
         """The flow of one run over *texts*, which have these fingerprints."""

@@ -26,12 +26,12 @@ from neardup.keep import parse_keep
 from neardup.numbering import either, steps
 from neardup.observers import by_share
 from neardup.pairs import join_nearest
-from neardup.radius import radius_for, recall_at
+from neardup.radius import bands_for, radius_for, recall_at
 from neardup.representatives import Representatives
 from neardup.schemes import Scheme
 from neardup.settings import Settings
 from neardup.survey import Looked
-from neardup.types import Batch, PairNumbers, TextNumbers
+from neardup.types import Bands, Batch, PairNumbers, TextNumbers
 from neardup.verdicts import Judge, Judgements
 from neardup.verifiers import (
     IDENTICAL,
@@ -46,6 +46,13 @@ from neardup.verifiers import (
 
 # The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
+# From this many texts on, only those that share a band are compared. Of fewer, all can be compared at no
+# higher cost.
+BANDED: Final = 10_000
+# As many does the core make for each text.
+BANDS: Final = 16
+# The share of pairs of the wanted similarity that share a band.
+BAND_RECALL: Final = 0.98
 # With exact=True the radius covers this share of the pairs at the wanted similarity: to cover all of them
 # it would be as wide as the fingerprint.
 NEARLY_ALL: Final = 0.99999
@@ -97,6 +104,12 @@ class Texts(Content):
         texts = core_texts(batch.texts)
         return Looked(*_native.survey(measuring_scheme().recipe, texts, frequencies, key, threads))
 
+    def bands(self, scheme: Scheme, settings: Settings, texts: int) -> int:
+        if settings.radius is not None or settings.exact or texts < BANDED or not scheme.has_bands:
+            return 0
+        needed = bands_for(settings.similarity, BAND_RECALL)
+        return needed if needed <= BANDS and settings.recall <= BAND_RECALL**2 else 0
+
     def flow(self, prints: Fingerprints, texts: Representatives, work: Work) -> Flow:
         return TextFlow(prints, texts, work)
 
@@ -116,8 +129,10 @@ class Texts(Content):
         return radius_for(text_search.SIMILARITY, 0.95, scheme.bits)
 
 
-def reach_of(settings: Settings, bits: int) -> tuple[int, float]:
+def reach_of(settings: Settings, bits: int, *, banded: bool = False) -> tuple[int, float]:
     """The radius of the search for candidates, and the recall that it needs there."""
+    if banded:
+        return radius_for(settings.similarity, settings.recall / BAND_RECALL, bits), BAND_RECALL
     if settings.radius is not None:
         return settings.radius, 1.0
     if settings.exact:
@@ -134,15 +149,16 @@ class TextFlow:
     texts: Representatives
     work: Work
 
-    def propose(self, advance: Callable[..., None]) -> pa.Table:
+    def propose(self, advance: Callable[..., None], bands: Bands | None = None) -> pa.Table:
         """Pairs of texts that are near enough to be looked at: of each text the nearest ones."""
         prints, texts, work = self.prints, self.texts, self.work
         tell = by_share(advance, len(texts))
-        radius, recall = reach_of(work.settings, prints.bits)
+        radius, recall = reach_of(work.settings, prints.bits, banded=bands is not None)
         found = join_nearest(
             prints,
             radius,
             work.sizes.neighbours,
+            bands=bands,
             within=texts.field if texts.within else None,
             across=texts.field if texts.across else None,
             fixed=texts.fixed if texts.fixed.any() else None,
@@ -157,7 +173,13 @@ class TextFlow:
             "right": pa.array(found.pairs.right.astype(np.int64)),
             "distance": pa.array(found.pairs.distance.astype(np.int32)),
         }
-        notes = {"plan": found.plan.choice, "crowded": json.dumps(found.crowded.tolist())}
+        way = "" if found.plan is None else found.plan.choice
+        if bands is not None:
+            way = (
+                f"bands: {len(prints)} fingerprints of {prints.bits} bits, radius {radius}, of texts "
+                f"that share one of {bands.shape[1]} bands"
+            )
+        notes = {"plan": way, "radius": str(radius), "crowded": json.dumps(found.crowded.tolist())}
         return pa.table(columns).replace_schema_metadata(notes)
 
     def candidates(self, proposed: pa.Table) -> Candidates:
@@ -167,7 +189,7 @@ class TextFlow:
             left=TextNumbers(left),
             right=TextNumbers(right),
             distance=distance,
-            radius=reach_of(self.work.settings, self.prints.bits)[0],
+            radius=int(notes[b"radius"]),
             plan=notes[b"plan"].decode(),
             prints=self.prints,
             crowded=TextNumbers(np.array(json.loads(notes[b"crowded"]), dtype=np.int64)),

@@ -229,20 +229,78 @@ def fingerprint(
     documents: int = 0,
 ) -> int | None:
     """The fingerprint of a text by our own hash; None if it has no information."""
-    normal = NORMALIZATIONS[normalize](text)
-    if not normal.strip("_ "):
+    weight = weighted(NORMALIZATIONS[normalize](text), features, weights, frequencies, documents)
+    if not weight:
         return None
+    return simhash([(mix_of_kind(kind, part, bits), value) for (kind, part), value in weight.items()], bits)
+
+
+def weighted(
+    normal: str,
+    features: str,
+    weights: str,
+    frequencies: Mapping[tuple[int, str], int] | None = None,
+    documents: int = 0,
+) -> dict[tuple[int, str], int]:
+    """The different features of a normalised text, and what each weighs; none if it has no information."""
+    if not normal.strip("_ "):
+        return {}
     counts = Counter(features_of(normal, features))
     if weights == "count":
-        weight = dict(counts)
-    elif weights == "set":
-        weight = dict.fromkeys(counts, 1)
-    else:
-        weight = {feature: count.bit_length() for feature, count in counts.items()}
+        return dict(counts)
+    if weights == "set":
+        return dict.fromkeys(counts, 1)
+    weight = {feature: count.bit_length() for feature, count in counts.items()}
     if weights == "log-df" and frequencies is not None:
         shared = {f: t * frequency_weight(frequencies.get(f, 0), documents) for f, t in weight.items()}
-        weight = shared if any(shared.values()) else weight
-    return simhash([(mix_of_kind(kind, part, bits), value) for (kind, part), value in weight.items()], bits)
+        return shared if any(shared.values()) else weight
+    return weight
+
+
+# --- bands -----------------------------------------------------------------------------------------------
+
+
+BANDS = 16
+GOLDEN, STEP = 0x9E3779B97F4A7C15, 0x2545F4914F6CDD1D
+
+
+def bands(
+    text: str,
+    *,
+    features: str = "mixed:4",
+    weights: str = "log",
+    frequencies: Mapping[tuple[int, str], int] | None = None,
+    documents: int = 0,
+) -> list[int]:
+    """Numbers of which similar texts are likely to have one in common, at the same place.
+
+    Each of two bins for a band holds the feature of the lowest rank; a rank is halved as often as the
+    squared weight of its feature doubles. A feature of much weight is entered several times, with less
+    weight. An empty bin takes the feature of another one.
+    """
+    weight = weighted(normalize_text(text), features, weights, frequencies, documents)
+    bins: dict[int, tuple[int, int]] = {}
+    for (kind, part), value in weight.items():
+        if value:
+            doublings = min((value * value * 181 >> 7).bit_length() - 1, 31)
+            halvings = min(max(doublings - 7, 0), 3)
+            digest = mix_of_kind(kind, part, 64 << halvings)
+            for copy in range(1 << halvings):
+                word = digest >> 64 * copy & (1 << 64) - 1
+                rank, bin = word >> 32 >> doublings - halvings, word % (2 * BANDS)
+                bins[bin] = min(bins.get(bin, (1 << 32, 0)), (rank, digest & 0xFFFFFFFF))
+    if not bins:
+        return [0] * BANDS
+
+    def name_in(bin: int) -> int:
+        step = bin
+        while bin not in bins:
+            step = (step * GOLDEN + STEP) % (1 << 64)
+            bin = (step >> 32) % (2 * BANDS)
+        return bins[bin][1]
+
+    both = [name_in(2 * band) << 32 | name_in(2 * band + 1) for band in range(BANDS)]
+    return [(names * GOLDEN) % (1 << 64) >> 32 for names in both]
 
 
 def distance(left: int, right: int) -> int:

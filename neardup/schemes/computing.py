@@ -23,6 +23,7 @@ from neardup.images.hashes import fingerprint_images
 from neardup.registry import plain_number
 from neardup.schemes.selections import SELECTIONS, Select
 from neardup.schemes.weighted import Features, byte_features, encodable, weighted_features
+from neardup.types import Bands
 
 if TYPE_CHECKING:
     from neardup.schemes.model import Scheme
@@ -91,6 +92,12 @@ def fingerprints(scheme: Scheme, documents: Any, threads: int | None = None) -> 
         words = np.concatenate([empty, *(part[0] for part in parts)])
         valid = np.concatenate([np.zeros(0, dtype=bool), *(part[1] for part in parts)])
     return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest)
+
+
+def banded(scheme: Scheme, batch: Any, threads: int | None = None) -> tuple[Fingerprints, Bands]:
+    """The fingerprints of the texts of an Arrow array, and the bands of each."""
+    (words, valid), bands = scheme.recipe.banded(core_texts(batch), check_threads(threads))
+    return Fingerprints(words, bits=scheme.bits, valid=valid, digest=scheme.digest), bands
 
 
 def _batch(scheme: Scheme, batch: Any, threads: int | None) -> tuple[Any, Any]:

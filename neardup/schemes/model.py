@@ -221,6 +221,11 @@ class Scheme:
         ballot = self.weight_part.ballot
         return self.select == "sign" and not self.feature_part.cut and (ballot is None or ballot.plain([1]))
 
+    @cached_property
+    def has_bands(self) -> bool:
+        """Whether texts have bands: each feature counts once, and is hashed by `mix`."""
+        return self.direct and self.hash == "mix" and self.weights in ("set", "log", "log-df")
+
     # --- what it does ----------------------------------------------------------------------------------
 
     def fingerprint(self, document: str | Features) -> int | None:

@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Python's view of the Hamming engine.
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::arrays::{Codes, Flags, Pairs, Prints, Request, Row, pairs, slice};
@@ -10,7 +10,7 @@ use crate::hamming::plan::Plan;
 use crate::join::cluster;
 use crate::join::lists::Comparable;
 use crate::join::resolve::columns;
-use crate::join::rows::{cross_rows, groups_of_rows, join_rows, nearest_rows, planned};
+use crate::join::rows::{banded_rows, cross_rows, groups_of_rows, join_rows, nearest_rows, planned};
 use crate::system::fault::Fault;
 use crate::system::parallel::thread_count;
 use crate::system::simd;
@@ -37,24 +37,31 @@ pub fn join<'py>(
 }
 
 /// The pairs of a join that are among the *most* nearest of either side, the rows of those that were cut, and the plan.
-/// Only rows of equal numbers *within*, of different ones *across*, and not both *fixed* are compared.
+/// Only rows of equal numbers *within*, of different ones *across*, and not both *fixed* are compared; with *bands*, only
+/// those that share one.
 #[pyfunction]
 pub fn join_nearest<'py>(
     py: Python<'py>,
     rows: Prints<'py>,
+    bands: Option<PyReadonlyArray2<'py, u32>>,
     most: u32,
     comparable: (Codes<'py>, Codes<'py>, Flags<'py>),
     request: Request,
     tell: Option<Py<PyAny>>,
-) -> PyResult<(Pairs<'py>, Row<'py, u32>, Facts)> {
+) -> PyResult<(Pairs<'py>, Row<'py, u32>, Option<Facts>)> {
     let (within, across, fixed) = &comparable;
     let comparable = Comparable { within: slice(within)?, across: slice(across)?, fixed: slice(fixed)? };
     let (ask, rows) = (request.ask()?, rows.given()?);
+    let bands = bands.as_ref().map(|bands| bands.as_slice()).transpose()?;
     let found = watched(py, !rows.are_few(0), tell.as_ref(), |cancel| {
-        nearest_rows(rows, most, comparable, &ask, cancel).map(|found| (columns(&found.pairs), found))
+        let found = match bands {
+            None => nearest_rows(rows, most, comparable, &ask, cancel),
+            Some(bands) => banded_rows(rows, bands, most, comparable, &ask, cancel),
+        };
+        found.map(|found| (columns(&found.pairs), found))
     })?;
     let (columns, found) = found?;
-    Ok((pairs(py, columns), found.crowded.into_pyarray(py), facts(&found.plan)))
+    Ok((pairs(py, columns), found.crowded.into_pyarray(py), found.plan.as_ref().map(facts)))
 }
 
 /// A plan: the method, its blocks (bits, radius, parts), its tables and the bits of their keys; collisions, seconds,

@@ -14,6 +14,7 @@ use super::texts::{ManyTexts, text_of};
 use crate::frequencies::shared::SharedFrequencies;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
 use crate::hash::Hash;
+use crate::recipe::bands::BANDS;
 use crate::recipe::batches::is_short;
 use crate::recipe::{Recipe, Scratch, Spec};
 use crate::system::parallel::Cancel;
@@ -68,6 +69,22 @@ impl NativeRecipe {
             let run = |cancel: &Cancel| self.0.fingerprints(&texts, threads, cancel);
             let (words, valid) = interruptible(py, texts.are_long(), run)?;
             Ok((table(py, words, self.0.words())?, valid.into_pyarray(py)))
+        })
+    }
+
+    /// The same, and the bands of each text.
+    fn banded<'py>(
+        &self,
+        py: Python<'py>,
+        texts: ManyTexts<'py>,
+        threads: Option<usize>,
+    ) -> PyResult<(Prints<'py>, Table<'py, u32>)> {
+        caught(|| {
+            let texts = texts.texts()?;
+            let run = |cancel: &Cancel| self.0.banded(&texts, threads, cancel);
+            let ((words, valid), bands) = interruptible(py, texts.are_long(), run)??;
+            let prints = (table(py, words, self.0.words())?, valid.into_pyarray(py));
+            Ok((prints, table(py, bands, BANDS)?))
         })
     }
 

@@ -12,6 +12,7 @@
 //! the rows afterwards. Many equal fingerprints are collapsed in the first table; few, or more than
 //! can be held twice, meet in every table. A bucket with very many rows is joined again on its other bits.
 
+pub mod banded;
 pub mod brute;
 pub mod buckets;
 pub mod cluster;

@@ -6,12 +6,13 @@
 
 use crate::hamming::plan::{Force, Plan, Sample, Task, all_bits, plan};
 use crate::hamming::widths::{padded, stored};
+use crate::join::banded::{Banded, join_banded};
 use crate::join::cluster::{self, Listed, Stars};
 use crate::join::lists::Comparable;
 use crate::join::nearest::join_nearest;
 use crate::join::resolve::{Pair, Values, numbered, sort_pairs};
 use crate::join::{Job, Stop, cross_join, pair_distance, self_join};
-use crate::system::fault::Fault;
+use crate::system::fault::{Fault, require};
 use crate::system::memory::{copied, filled, gathered, more_room, room_for};
 use crate::system::parallel::{Cancel, Cancelled, thread_count};
 
@@ -47,8 +48,8 @@ pub struct Nearest {
     pub pairs: Vec<Pair>,
     /// The rows of pairs that were cut.
     pub crowded: Vec<u32>,
-    /// How they were found.
-    pub plan: Plan,
+    /// How they were found, but where bands say which rows are compared.
+    pub plan: Option<Plan>,
 }
 
 /// Why a call ended without an answer.
@@ -243,11 +244,27 @@ pub fn nearest_rows(
     cancel: &Cancel,
 ) -> Result<Nearest, Failure> {
     comparable.check(rows.len(), most)?;
-    with_words!(rows.width, W => nearest::<W>(rows, most, comparable, ask, cancel))
+    with_words!(rows.width, W => nearest::<W>(rows, None, most, comparable, ask, cancel))
+}
+
+/// The same of rows that share one of their bands, of which each row has as many.
+pub fn banded_rows(
+    rows: Given<'_>,
+    bands: &[u32],
+    most: u32,
+    comparable: Comparable<'_>,
+    ask: &Ask,
+    cancel: &Cancel,
+) -> Result<Nearest, Failure> {
+    comparable.check(rows.len(), most)?;
+    let each = bands.len() / rows.len().max(1);
+    require(bands.len() == each * rows.len(), "as many bands for each row are needed")?;
+    with_words!(rows.width, W => nearest::<W>(rows, Some(bands), most, comparable, ask, cancel))
 }
 
 fn nearest<const W: usize>(
     given: Given<'_>,
+    bands: Option<&[u32]>,
     most: u32,
     comparable: Comparable<'_>,
     ask: &Ask,
@@ -255,10 +272,15 @@ fn nearest<const W: usize>(
 ) -> Result<Nearest, Failure> {
     let (numbers, mut room) = (given.numbers(), Vec::new());
     let rows = given.rows::<W>(numbers.as_deref(), &mut room);
-    let plan = ask.plan(rows, None, given.width);
     let job = ask.job(cancel);
+    let each = bands.map_or(0, |bands| bands.len() / given.len().max(1));
+    let plan = bands.is_none().then(|| ask.plan(rows, None, given.width));
+    let join = |bands: Option<&[u32]>, comparable: &Comparable<'_>| match bands {
+        Some(bands) => join_banded(&Banded { rows, bands, each }, most, comparable, &job),
+        None => join_nearest(rows, plan.as_ref().expect("there are no bands"), most, comparable, &job),
+    };
     let Some(numbers) = numbers else {
-        let (pairs, crowded) = join_nearest(rows, &plan, most, &comparable, &job)?;
+        let (pairs, crowded) = join(bands, &comparable)?;
         return Ok(Nearest { pairs, crowded, plan });
     };
     // Rows without information are left out: the others move up, in their order.
@@ -266,7 +288,12 @@ fn nearest<const W: usize>(
     let (within, across) = (comparable.within.map(own), comparable.across.map(own));
     let fixed = comparable.fixed.map(|fixed| gathered(numbers.iter().map(|&row| fixed[row as usize])));
     let comparable = Comparable { within: within.as_deref(), across: across.as_deref(), fixed: fixed.as_deref() };
-    let (mut pairs, mut crowded) = join_nearest(rows, &plan, most, &comparable, &job)?;
+    let bands = bands.map(|bands| {
+        let mut own = room_for(numbers.len() * each);
+        numbers.iter().for_each(|&row| own.extend_from_slice(&bands[row as usize * each..][..each]));
+        own
+    });
+    let (mut pairs, mut crowded) = join(bands.as_deref(), &comparable)?;
     for pair in &mut pairs {
         (pair.left, pair.right) = (numbers[pair.left as usize], numbers[pair.right as usize]);
     }

@@ -2,10 +2,12 @@
 //! Many texts at once: their fingerprints, their features counted.
 
 use std::cell::RefCell;
+use std::iter::repeat_with;
 
 use crate::frequencies::Frequencies;
+use crate::recipe::bands::BANDS;
 use crate::recipe::{Recipe, Scratch};
-use crate::system::fault::Fault;
+use crate::system::fault::{Fault, require};
 use crate::system::memory;
 use crate::system::parallel::{self, Cancel};
 use crate::text::texts::{Texts, text_or_empty};
@@ -20,6 +22,9 @@ const SHORT: usize = 1 << 14;
 pub fn is_short(text: &str) -> bool {
     text.len() <= SHORT
 }
+
+/// The words of all fingerprints, and which texts have one.
+type Made = (Vec<u64>, Vec<bool>);
 
 /// A feature as somebody gives it, and its weight.
 pub type Weighted = (String, i64);
@@ -55,22 +60,47 @@ impl Recipe {
     }
 
     /// The words of all fingerprints, and which texts have one. Ends early when *cancel* is set.
-    pub fn fingerprints(&self, texts: &Texts<'_>, threads: Option<usize>, cancel: &Cancel) -> (Vec<u64>, Vec<bool>) {
+    pub fn fingerprints(&self, texts: &Texts<'_>, threads: Option<usize>, cancel: &Cancel) -> Made {
+        self.made(texts, &mut [], threads, cancel)
+    }
+
+    /// The same, and the bands of each text.
+    pub fn banded(
+        &self,
+        texts: &Texts<'_>,
+        threads: Option<usize>,
+        cancel: &Cancel,
+    ) -> Result<(Made, Vec<u32>), Fault> {
+        require(self.has_bands(), "only features of the hash 'mix' that count once have bands")?;
+        let mut bands = memory::zeros(texts.items().len().saturating_mul(BANDS));
+        Ok((self.made(texts, &mut bands, threads, cancel), bands))
+    }
+
+    /// Fingerprints; *bands* has room for those of all texts, or for none.
+    fn made(&self, texts: &Texts<'_>, bands: &mut [u32], threads: Option<usize>, cancel: &Cancel) -> Made {
         let (words, count, piece) = (self.words(), texts.items().len(), texts.piece());
         let mut prints = memory::zeros::<u64>(count.saturating_mul(words));
         let mut valid = memory::zeros::<bool>(count);
-        let pieces = texts.items().chunks(piece).zip(prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)));
+        let bands = bands.as_chunks_mut::<BANDS>().0.chunks_mut(piece).chain(repeat_with(|| &mut [][..]));
+        let outs = prints.chunks_mut(piece * words).zip(valid.chunks_mut(piece)).zip(bands);
+        let pieces = texts.items().chunks(piece).zip(outs);
         let threads = parallel::thread_count(threads).min(count.div_ceil(piece));
-        parallel::drain(pieces, threads, cancel, Bench::default, |(scratch, room), (texts, (prints, valid))| {
-            for (at, (print, valid)) in prints.chunks_mut(words).zip(valid).enumerate() {
-                if let Some(Some(next)) = texts.get(at + 1) {
-                    next.prefetch();
+        parallel::drain(
+            pieces,
+            threads,
+            cancel,
+            Bench::default,
+            |(scratch, room), (texts, ((prints, valid), bands))| {
+                for (at, (print, valid)) in prints.chunks_mut(words).zip(valid).enumerate() {
+                    if let Some(Some(next)) = texts.get(at + 1) {
+                        next.prefetch();
+                    }
+                    if let Some(text) = &texts[at] {
+                        *valid = self.fingerprint_and_bands(text.get(room), scratch, print, bands.get_mut(at));
+                    }
                 }
-                if let Some(text) = &texts[at] {
-                    *valid = self.fingerprint(text.get(room), scratch, print);
-                }
-            }
-        });
+            },
+        );
         (prints, valid)
     }
 

@@ -4,6 +4,7 @@
 //! Two phases over small buffers: normalise and cut the text into parts, then hash the parts
 //! and let them vote, a batch of them at a time.
 
+pub mod bands;
 pub mod batches;
 pub mod slices;
 pub mod tally;
@@ -16,6 +17,7 @@ use crate::frequencies::{Frozen, WEIGHTS};
 use crate::hash::Hash;
 use crate::hash::md5;
 use crate::hash::mix;
+use crate::recipe::bands::{BANDS, Bins};
 use crate::recipe::tally::Tally;
 use crate::recipe::votes::{BATCH, ByWeight, Votes};
 use crate::system::fault::Fault;
@@ -92,6 +94,8 @@ pub struct Scratch {
     counts: Counts,
     digests: Digests,
     votes: Votes,
+    /// If the bands of a text are wanted, too.
+    bins: Option<Bins>,
 }
 
 /// The different features of one text: the first words of their digests, and how often each occurs.
@@ -164,6 +168,30 @@ impl Recipe {
             _ => self.vote_different(scratch, out),
         }
         true
+    }
+
+    /// Whether the features of a text have bands: each of them counts once.
+    pub fn has_bands(&self) -> bool {
+        self.hash == Hash::Mix && self.weights != Weights::Count
+    }
+
+    /// Write the fingerprint of *text* to *out*, and its bands where there is room for them; false where it has none.
+    pub fn fingerprint_and_bands<'t>(
+        &self,
+        text: impl Into<Text<'t>>,
+        scratch: &mut Scratch,
+        out: &mut [u64],
+        bands: Option<&mut [u32; BANDS]>,
+    ) -> bool {
+        let Some(bands) = bands else {
+            return self.fingerprint(text, scratch, out);
+        };
+        scratch.bins = Some(Bins::default());
+        let found = self.fingerprint(text, scratch, out);
+        if let Some(bins) = scratch.bins.take() {
+            bins.bands(bands);
+        }
+        found
     }
 
     /// The normalised form of a text, with padding behind it, and its different features.
@@ -486,6 +514,9 @@ impl Recipe {
             // Nothing that other documents share: it votes for itself.
             weights.clear();
             weights.extend(occurrences.iter().map(log));
+        }
+        if let Some(bins) = &mut scratch.bins {
+            bins.fill(hashes, weights);
         }
         let (votes, words) = (&mut scratch.votes, self.words());
         votes.begin(words);
