@@ -199,7 +199,7 @@ def corpus_pieces(documents: int, size: int, of: int = 100_000) -> Corpus:
     path = _folder(f"pieces-{documents}-{size}") / "documents.jsonl"
     if not path.exists():
         with open(corpus(of).path, "rb") as lines, open(path, "wb") as out:
-            out.writelines(islice(_pieces(lines, size), documents))
+            out.writelines(islice(pieces(lines, size), documents))
     return Corpus(path, _lines(path))
 
 
@@ -238,7 +238,7 @@ def _lines(path: Path) -> int:
         return sum(1 for _ in lines)
 
 
-def _pieces(lines: Iterable[bytes], size: int) -> Iterator[bytes]:
+def pieces(lines: Iterable[bytes], size: int) -> Iterator[bytes]:
     for line in lines:
         row = json.loads(line)
         words: list[str] = []

@@ -183,6 +183,25 @@ def test_every_stored_count_is_of_both_levels() -> None:
     assert stored["compiler"].startswith("rustc ")
 
 
+def test_many_short_documents_are_made_and_deduplicated(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        str(BENCHMARKS / "ten_million.py"),
+        "--documents",
+        "2000",
+        "--work",
+        str(tmp_path),
+    ]
+    for limit, code in (("8", 0), ("0.001", 1)):
+        out = tmp_path / f"{code}.json"
+        done = subprocess.run(
+            [*command, "--limit-gb", limit, "--out", str(out)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        [row] = json.loads(out.read_text())["runs"][0]["rows"]
+        assert (row["items"], row["removed"]) == (2000, 200)
+
+
 def test_a_misspelt_key_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[[workload]]\nname = "a"\nmodle = "join"\nengines = []\n')
     done = run("--definitions", tmp_path)
