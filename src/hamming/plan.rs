@@ -133,10 +133,10 @@ impl Costs {
     fn here(radius: u32) -> Costs {
         let (folded, compare, word) = match level() {
             Level::Avx512 => return FIXED,
-            Level::Avx512Base => (0.22, 0.10, 0.28),
-            Level::Avx2 => (0.25, 0.15, 0.36),
-            Level::Neon => (0.35, 0.20, 0.50),
-            Level::Scalar => (0.50, 0.30, 1.00),
+            Level::Avx512Base => (0.11, 0.10, 0.28),
+            Level::Avx2 => (0.12, 0.15, 0.36),
+            Level::Neon => (0.18, 0.20, 0.50),
+            Level::Scalar => (0.25, 0.30, 1.00),
         };
         let (compare, word) = if radius <= FOLDED { (folded, 0.0) } else { (compare, word) };
         Costs { compare, compare_word: word, brute: compare, brute_word: word }
