@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from inspect import signature
 from typing import Any, Final
 
@@ -219,7 +218,10 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
     found = passes.candidates(flow, len(texts), bands)
     del bands
     give_back()
-    judging = partial(flow.judging, found, frequencies=frequencies)
+
+    def judging(measure: Measure) -> AbstractContextManager[Judge]:
+        return flow.judging(found, measure, frequencies)
+
     return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging)
 
 
