@@ -14,8 +14,8 @@ use crate::documents::{jsonl, survey};
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
 use crate::hamming::distance::{pairs_between, pairs_within};
 use crate::image::corners;
-use crate::image::picture::{self, PIXELS, UNIT};
-use crate::index::any::{AnyIndex, Named};
+use crate::image::thumbs::{self, PIXELS, UNIT};
+use crate::index::any::{AnyIndex, Names};
 use crate::join::lists::Comparable;
 use crate::join::rows::{Ask, Given, groups_of_rows, join_rows, nearest_rows};
 use crate::recipe::{Recipe, Scratch, Spec};
@@ -323,14 +323,14 @@ fn fingerprints() {
 
     for (bits, radius, count, [build, search, one]) in [
         (64, 3, 40_000, ["index 64 bits, build", "index 64 bits, search many", "index 64 bits, search one"]),
-        (256, 31, 5_000, ["index 256 bits, build", "index 256 bits, search many", "index 256 bits, search one"]),
+        (256, 31, 20_000, ["index 256 bits, build", "index 256 bits, search many", "index 256 bits, search one"]),
     ] {
         let width = bits / 64;
         let words = rows(count, width, radius as usize / 2);
         let ids: Vec<i64> = (0..count as i64).collect();
         let built = || {
             let mut index = AnyIndex::new(bits, radius);
-            let added = index.add(Named::Numbers(&ids), Given::whole(&words, width), &[], 1);
+            let added = index.add(Names::Numbers(&ids), Given::whole(&words, width), &[], 1);
             assert_eq!(added, Ok(()));
             index
         };
@@ -374,9 +374,9 @@ fn thumbs() -> Vec<u8> {
 fn images() {
     let (thumbs, cancel) = (thumbs(), Cancel::new());
     let whole = [([UNIT, 0, 0, 0, UNIT, 0], 1)];
-    counted("image, fingerprints", || picture::fingerprints_of(&thumbs, &whole, 0, ONE, &cancel).is_ok());
+    counted("image, fingerprints", || thumbs::fingerprints_of(&thumbs, &whole, 0, ONE, &cancel).is_ok());
     counted("image, corners", || corners::corners_of(&thumbs[..2 * PIXELS], 100, ONE, &cancel));
     let (left, right) = ([0i64, 1, 2, 3], [1i64, 2, 3, 7]);
     let maps = [[1.0, 0.0, 0.0, 0.0, 1.0, 0.0]; 4];
-    counted("image, agreement", || picture::agreements(&thumbs, &left, &right, &maps, ONE, &cancel).is_ok());
+    counted("image, agreement", || thumbs::agreements(&thumbs, &left, &right, &maps, ONE, &cancel).is_ok());
 }
