@@ -263,12 +263,8 @@ def _real_texts(language: str) -> Iterator[str]:
                         yield path.read_text(encoding="utf-8", errors="ignore")
         return
     for path in sorted(data.glob("*.jsonl.gz")):
-        if not re.match("revisions|web" if language == "en" else "multi", path.name):
-            continue
         with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for row in map(json.loads, lines):
-                if language == "en" or row.get("lang") == language:
-                    yield row["text"]
+            yield from (row["text"] for row in map(json.loads, lines) if row.get("lang", "en") == language)
 
 
 def _cut(texts: Iterable[str], size: int, total: int) -> list[str]:
