@@ -6,12 +6,11 @@
 //! them further apart. Folds are not counted: a number of at most k bits is 0 once its lowest bit was cleared k times.
 //!
 //! ```text
-//! radius small: for each tile of columns, for 8 rows, for 8 columns: in eight turns, each row with another column:
-//!                   if a fold is near: compare these one by one
+//! radius small: for each tile of columns, for 8 rows, for 8 columns: if a fold is near: compare these one by one
 //! else:         for each row, for 8 columns: if one is near: compare these one by one
 //! ```
 //!
-//! The turns are plain loops over eight numbers, which the compiler makes vectors of, at each level.
+//! Folds stay in registers where a level has its own form of them; the portable one are plain loops over eight numbers.
 
 use std::ops::Range;
 
@@ -25,14 +24,33 @@ const TILE: usize = 64;
 /// Columns that are compared at a time.
 pub const COLUMNS: usize = 8;
 /// Rows, and columns, whose folds are compared at a time.
-const FOLDS: usize = 8;
+pub const FOLDS: usize = 8;
 /// Fewer columns than this are not worth folding.
 const FEW: usize = 6;
 
 /// What instructions are needed for.
 pub trait Near: Copy {
+    type Folds: Folds;
+
     /// Whether one of `COLUMNS` columns from *j* on, all of which exist, may be within the radius of a row.
     fn columns<const W: usize>(self, one: &[u64; W], planes: &Planes<'_, W>, j: usize, radius: u32) -> bool;
+}
+
+/// `FOLDS` rows or columns, each folded onto 32 bits. Lanes may stand in any order.
+pub trait Folds: Copy {
+    /// The folds of the rows of the range, at most `FOLDS`; pads in the lanes that are left.
+    fn of<N: Near<Folds = Self>, const W: usize>(
+        cpu: N,
+        planes: &Planes<'_, W>,
+        rows: Range<usize>,
+        pads: &[u32; FOLDS],
+    ) -> Self;
+
+    /// Whether one of them is within the radius, which is at most `FOLDED`, of one of the others.
+    fn near(self, others: Self, radius: u32) -> bool;
+
+    /// Whether two of them are within the radius of each other.
+    fn near_each_other(self, radius: u32) -> bool;
 }
 
 /// Pairs `i < j` of the range within the radius.
@@ -50,21 +68,20 @@ pub fn pairs_within<const W: usize, N: Near>(
         }
         return;
     }
-    for columns in tiles(range.clone()) {
-        let folds = Folds::new(planes, columns.clone());
-        for i in (range.start..columns.start).step_by(FOLDS) {
-            let rows = i..columns.start.min(i + FOLDS);
-            folds.compare(planes, rows, planes, columns.clone(), radius, hits);
+    for columns in parts::<TILE>(range.clone()) {
+        let folds = Tile::new(cpu, planes, columns.clone());
+        for rows in parts::<FOLDS>(range.start..columns.start) {
+            let own = N::Folds::of(cpu, planes, rows.clone(), &NO_ROWS);
+            folds.compare(own, planes, rows, planes, columns.clone(), radius, hits);
         }
-        for i in columns.clone().step_by(FOLDS) {
-            let rows = i..columns.end.min(i + FOLDS);
-            // Half of the turns are enough: the others are these, seen from the other side.
-            if near(&folds.turned(i), &folds.turned(i), 1..FOLDS / 2 + 1, radius) {
+        for rows in parts::<FOLDS>(columns.clone()) {
+            let own = folds.at(rows.start);
+            if own.near_each_other(radius) {
                 for i in rows.clone() {
                     plainly(&Row::of(planes, i), planes, i + 1..rows.end, radius, hits);
                 }
             }
-            folds.compare(planes, rows.clone(), planes, rows.end..columns.end, radius, hits);
+            folds.compare(own, planes, rows.clone(), planes, rows.end..columns.end, radius, hits);
         }
     }
 }
@@ -86,10 +103,11 @@ pub fn pairs_between<const W: usize, N: Near>(
         }
         return;
     }
-    for columns in tiles(columns) {
-        let folds = Folds::new(right, columns.clone());
-        for i in rows.clone().step_by(FOLDS) {
-            folds.compare(left, i..rows.end.min(i + FOLDS), right, columns.clone(), radius, hits);
+    for columns in parts::<TILE>(columns) {
+        let folds = Tile::new(cpu, right, columns.clone());
+        for rows in parts::<FOLDS>(rows.clone()) {
+            let own = N::Folds::of(cpu, left, rows.clone(), &NO_ROWS);
+            folds.compare(own, left, rows, right, columns.clone(), radius, hits);
         }
     }
 }
@@ -107,9 +125,10 @@ impl<const W: usize> Row<W> {
     }
 }
 
-fn tiles(columns: Range<usize>) -> impl Iterator<Item = Range<usize>> {
-    let end = columns.end;
-    columns.step_by(TILE).map(move |begin| begin..end.min(begin + TILE))
+#[inline(always)]
+fn parts<const SIZE: usize>(range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(SIZE).map(move |begin| begin..end.min(begin + SIZE))
 }
 
 /// Compare row *i* with columns by counting bits.
@@ -147,13 +166,6 @@ fn plainly<const W: usize>(
     }
 }
 
-/// The words of each row of a tile, folded onto 32 bits. Behind its end there is room for the last look.
-struct Folds {
-    begin: usize,
-    end: usize,
-    folds: [u32; TILE + FOLDS],
-}
-
 /// Folds where there are no columns, and where there are no rows: all of them far from each other.
 const NO_COLUMNS: [u32; FOLDS] = pads([0, 0xffff, 0x00ff_00ff, 0x00ff_ff00]);
 const NO_ROWS: [u32; FOLDS] = pads([0x0f0f_0f0f, 0x0f0f_f0f0, 0x0ff0_0ff0, 0x0ff0_f00f]);
@@ -169,28 +181,37 @@ const fn pads(four: [u32; FOLDS / 2]) -> [u32; FOLDS] {
     pads
 }
 
-impl Folds {
+/// The folds of columns.
+struct Tile<F> {
+    begin: usize,
+    folds: [F; TILE / FOLDS],
+}
+
+impl<F: Folds> Tile<F> {
     #[inline(always)]
-    fn new<const W: usize>(planes: &Planes<'_, W>, columns: Range<usize>) -> Folds {
-        let mut folds = [0; TILE + FOLDS];
-        for (fold, j) in folds.iter_mut().zip(columns.clone()) {
-            *fold = folded(&row(planes, j));
+    fn new<N: Near<Folds = F>, const W: usize>(cpu: N, planes: &Planes<'_, W>, columns: Range<usize>) -> Tile<F> {
+        let begin = columns.start;
+        let mut parts = parts::<FOLDS>(columns);
+        let first = F::of(cpu, planes, parts.next().unwrap_or(begin..begin), &NO_COLUMNS);
+        let mut folds = [first; TILE / FOLDS];
+        for (folds, columns) in folds[1..].iter_mut().zip(parts) {
+            *folds = F::of(cpu, planes, columns, &NO_COLUMNS);
         }
-        folds[columns.len()..columns.len() + FOLDS].copy_from_slice(&NO_COLUMNS);
-        Folds { begin: columns.start, end: columns.end, folds }
+        Tile { begin, folds }
     }
 
-    /// Some folds from column *j* on, twice, so that each turn of them is a slice.
+    /// The folds of the columns from *j* on, which begins a part.
     #[inline(always)]
-    fn turned(&self, j: usize) -> [u32; 2 * FOLDS] {
-        let some = self.folds[j - self.begin..].first_chunk::<FOLDS>().unwrap_or(&NO_COLUMNS);
-        std::array::from_fn(|at| some[at % FOLDS])
+    fn at(&self, j: usize) -> F {
+        self.folds[(j - self.begin) / FOLDS]
     }
 
-    /// Compare up to `FOLDS` rows with the columns from one on.
+    /// Compare rows, at most `FOLDS`, with some columns of the tile.
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     fn compare<const W: usize>(
         &self,
+        own: F,
         left: &Planes<'_, W>,
         rows: Range<usize>,
         right: &Planes<'_, W>,
@@ -198,36 +219,61 @@ impl Folds {
         radius: u32,
         hits: &mut Vec<[u32; 2]>,
     ) {
-        let mut folds = NO_ROWS;
-        for (fold, i) in folds.iter_mut().zip(rows.clone()) {
-            *fold = folded(&row(left, i));
-        }
-        let folds: [u32; 2 * FOLDS] = std::array::from_fn(|at| folds[at % FOLDS]);
-        for j in columns.step_by(FOLDS) {
-            if near(&self.turned(j), &folds, 0..FOLDS, radius) {
+        for columns in parts::<FOLDS>(columns) {
+            if own.near(self.at(columns.start), radius) {
                 for i in rows.clone() {
-                    plainly(&Row::of(left, i), right, j..self.end.min(j + FOLDS), radius, hits);
+                    plainly(&Row::of(left, i), right, columns.clone(), radius, hits);
                 }
             }
         }
     }
 }
 
-/// Whether one of some folds is within the radius, which is at most `FOLDED`, of one of others, in some of the turns.
-#[inline(always)]
-fn near(some: &[u32; 2 * FOLDS], others: &[u32; 2 * FOLDS], turns: Range<usize>, radius: u32) -> bool {
-    match radius {
-        0 => near_within::<0>(some, others, turns),
-        1 => near_within::<1>(some, others, turns),
-        2 => near_within::<2>(some, others, turns),
-        3 => near_within::<3>(some, others, turns),
-        4 => near_within::<4>(some, others, turns),
-        _ => near_within::<FOLDED>(some, others, turns),
+/// The portable folds. In each of eight turns a lane meets another one.
+impl Folds for [u32; FOLDS] {
+    #[inline(always)]
+    fn of<N: Near<Folds = Self>, const W: usize>(
+        _: N,
+        planes: &Planes<'_, W>,
+        rows: Range<usize>,
+        pads: &[u32; FOLDS],
+    ) -> Self {
+        let mut folds = *pads;
+        for (fold, i) in folds.iter_mut().zip(rows) {
+            let word = row(planes, i).iter().fold(0, |all, word| all ^ word);
+            *fold = (word ^ word >> 32) as u32;
+        }
+        folds
+    }
+
+    #[inline(always)]
+    fn near(self, others: Self, radius: u32) -> bool {
+        near(&self, &others, 0..FOLDS, radius)
+    }
+
+    #[inline(always)]
+    fn near_each_other(self, radius: u32) -> bool {
+        // Half of the turns are enough: the others are these, seen from the other side.
+        near(&self, &self, 1..FOLDS / 2 + 1, radius)
     }
 }
 
 #[inline(always)]
-fn near_within<const K: u32>(some: &[u32; 2 * FOLDS], others: &[u32; 2 * FOLDS], turns: Range<usize>) -> bool {
+fn near(some: &[u32; FOLDS], others: &[u32; FOLDS], turns: Range<usize>, radius: u32) -> bool {
+    // Twice, so that each turn of them is a slice.
+    let others: [u32; 2 * FOLDS] = std::array::from_fn(|at| others[at % FOLDS]);
+    match radius {
+        0 => near_within::<0>(some, &others, turns),
+        1 => near_within::<1>(some, &others, turns),
+        2 => near_within::<2>(some, &others, turns),
+        3 => near_within::<3>(some, &others, turns),
+        4 => near_within::<4>(some, &others, turns),
+        _ => near_within::<FOLDED>(some, &others, turns),
+    }
+}
+
+#[inline(always)]
+fn near_within<const K: u32>(some: &[u32; FOLDS], others: &[u32; 2 * FOLDS], turns: Range<usize>) -> bool {
     let mut found = [0u32; FOLDS];
     for turn in turns {
         for at in 0..FOLDS {
@@ -239,10 +285,4 @@ fn near_within<const K: u32>(some: &[u32; 2 * FOLDS], others: &[u32; 2 * FOLDS],
         }
     }
     found.iter().fold(0, |all, one| all | one) != 0
-}
-
-#[inline(always)]
-fn folded<const W: usize>(row: &[u64; W]) -> u32 {
-    let word = row.iter().fold(0, |all, word| all ^ word);
-    (word ^ word >> 32) as u32
 }

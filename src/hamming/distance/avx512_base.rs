@@ -5,6 +5,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::Planes;
+use super::avx2::Eight;
 use crate::hamming::tiles::{self, Near};
 use crate::system::simd::Avx512Base;
 
@@ -61,6 +62,8 @@ fn pairs_between<const W: usize>(
 }
 
 impl Near for Avx512Base {
+    type Folds = Eight;
+
     #[inline(always)]
     fn columns<const W: usize>(self, one: &[u64; W], planes: &Planes<'_, W>, j: usize, radius: u32) -> bool {
         // SAFETY: `in_force` found the instructions.

@@ -20,7 +20,7 @@ pub mod listed;
 use std::ops::Range;
 
 pub use crate::hamming::planes::{Planes, distance, row};
-use crate::hamming::tiles::{self, COLUMNS, Near};
+use crate::hamming::tiles::{self, COLUMNS, FOLDS, Near};
 #[cfg(test)]
 use crate::system::memory::push;
 #[cfg(target_arch = "aarch64")]
@@ -95,6 +95,8 @@ pub fn pairs_between<const W: usize>(
 struct Portable;
 
 impl Near for Portable {
+    type Folds = [u32; FOLDS];
+
     #[inline(always)]
     fn columns<const W: usize>(self, one: &[u64; W], planes: &Planes<'_, W>, j: usize, radius: u32) -> bool {
         let mut sums = [0u64; COLUMNS];
@@ -189,7 +191,9 @@ mod tests {
     fn one_near_pair_is_found_wherever_it_stands() {
         let mut state = 5;
         for (i, j) in (0..40).flat_map(|j| (0..j).map(move |i| (i, j))) {
-            for (flipped, radius) in [(1u64 << 63, 1), (0x8000_0000_8000_0000, 2), (0x1f, 5), (0x1f, 4), (0x3f, 6)] {
+            for (flipped, radius) in
+                [(0u64, 0), (1 << 63, 1), (0x8000_0000_8000_0000, 2), (0x7, 3), (0x1f, 5), (0x1f, 4), (0x3f, 6)]
+            {
                 let mut words: Vec<u64> = (0..40).map(|_| crate::hamming::plan::split_mix(&mut state)).collect();
                 words[j] = words[i] ^ flipped;
                 let expected: &[[u32; 2]] = if flipped.count_ones() <= radius { &[[i as u32, j as u32]] } else { &[] };
@@ -200,6 +204,41 @@ mod tests {
                         assert_eq!(hits, expected, "{name}: {i} and {j} of {end}, radius {radius}");
                     });
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_of_any_size_ends_where_it_ends() {
+        let mut state = 6;
+        for (size, radius) in (0..40).flat_map(|size| (0..=6).map(move |radius| (size, radius))) {
+            let mut words: Vec<u64> = (0..80).map(|_| crate::hamming::plan::split_mix(&mut state)).collect();
+            let (start, end) = (20, 20 + size);
+            if size > 3 {
+                // Across the whole range: a pair that is just near enough, and one that is just too far apart.
+                words[end - 1] = words[start] ^ ((1 << radius) - 1);
+                words[end - 2] = words[start + 1] ^ ((2 << radius) - 1);
+            }
+            // What stands beside the range is near to what is in it.
+            let (first, last) = (words[start], words[end - 1]);
+            words[10..start].fill(first);
+            words[end..end + 10].fill(last);
+            let mut within = Vec::new();
+            pairs_within_plain(&[&words], start..end, radius, &mut within);
+            for rows in [8..9, 11..18, 5..22, 0..end] {
+                let mut between = Vec::new();
+                pairs_between_plain(&[&words], rows.clone(), &[&words], start..end, radius, &mut between);
+                between.sort_unstable();
+                at_every_level(|name| {
+                    let mut hits = Vec::new();
+                    pairs_within(&[&words], start..end, radius, &mut hits);
+                    hits.sort_unstable();
+                    assert_eq!(hits, within, "{name}: {size} rows, radius {radius}");
+                    hits.clear();
+                    pairs_between(&[&words], rows.clone(), &[&words], start..end, radius, &mut hits);
+                    hits.sort_unstable();
+                    assert_eq!(hits, between, "{name}: {rows:?} and {size} columns, radius {radius}");
+                });
             }
         }
     }

@@ -6,7 +6,7 @@ use std::arch::aarch64::*;
 use std::ops::Range;
 
 use super::Planes;
-use crate::hamming::tiles::{self, Near};
+use crate::hamming::tiles::{self, FOLDS, Near};
 use crate::system::simd::Neon;
 
 impl Neon {
@@ -36,6 +36,8 @@ impl Neon {
 }
 
 impl Near for Neon {
+    type Folds = [u32; FOLDS];
+
     #[inline(always)]
     fn columns<const W: usize>(self, one: &[u64; W], planes: &Planes<'_, W>, j: usize, radius: u32) -> bool {
         // SAFETY: every processor of aarch64 has NEON.
