@@ -6,7 +6,7 @@
 
 use std::arch::x86_64::*;
 
-use crate::hash::md5::{CONSTANTS, LANES, LONGEST};
+use crate::hash::md5::{CONSTANTS, LANES, LONGEST, word};
 use crate::hash::mix::PADDING;
 use crate::system::simd::Avx512Base;
 
@@ -113,17 +113,6 @@ fn round<const N: usize, const F: i32, const R0: i32, const R1: i32, const R2: i
         b = step::<F, R3>(b, c, d, a, &message[fourth], CONSTANTS[16 * N + at + 3]);
     }
     *state = [a, b, c, d];
-}
-
-/// Which word of the message a step of round *N* takes.
-#[inline(always)]
-fn word<const N: usize>(step: usize) -> usize {
-    match N {
-        0 => step,
-        1 => (5 * step + 1) % 16,
-        2 => (3 * step + 5) % 16,
-        _ => 7 * step % 16,
-    }
 }
 
 #[inline]

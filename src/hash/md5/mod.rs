@@ -109,43 +109,72 @@ fn blocks(message: &Message) -> Digests {
     blocks_plain(message)
 }
 
-/// The 64 steps over all lanes at once: the compiler makes vectors of them.
+/// The 64 steps over all lanes at once. The compiler makes vectors of them as long as all but the lane is known to it.
 #[inline(always)]
 pub fn blocks_plain(message: &Message) -> Digests {
-    const TURNS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
     const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
-    let [mut a, mut b, mut c, mut d] = START.map(|word| [word; WIDTH]);
-    for round in 0..4 {
-        for step in 0..16 {
-            let word = match round {
-                0 => step,
-                1 => (5 * step + 1) % 16,
-                2 => (3 * step + 5) % 16,
-                _ => 7 * step % 16,
-            };
-            let (turn, constant) = (TURNS[round][step % 4], CONSTANTS[16 * round + step]);
-            let mut new = [0; WIDTH];
-            for lane in 0..WIDTH {
-                let (x, y, z) = (b[lane], c[lane], d[lane]);
-                let chosen = match round {
-                    0 => x & y | !x & z,
-                    1 => z & x | !z & y,
-                    2 => x ^ y ^ z,
-                    _ => y ^ (x | !z),
-                };
-                let sum = a[lane].wrapping_add(chosen).wrapping_add(message[word][lane]).wrapping_add(constant);
-                new[lane] = x.wrapping_add(sum.rotate_left(turn));
-            }
-            (a, d, c, b) = (d, c, b, new);
-        }
-    }
-    let mut digests = [a, b, c, d];
-    for (words, start) in digests.iter_mut().zip(START) {
+    let mut state = START.map(|word| [word; WIDTH]);
+    round::<0>(&mut state, message);
+    round::<1>(&mut state, message);
+    round::<2>(&mut state, message);
+    round::<3>(&mut state, message);
+    for (words, start) in state.iter_mut().zip(START) {
         for word in words {
             *word = word.wrapping_add(start);
         }
     }
-    digests
+    state
+}
+
+#[inline(always)]
+fn round<const N: usize>(state: &mut Digests, message: &Message) {
+    let [mut a, mut b, mut c, mut d] = *state;
+    for at in [0, 4, 8, 12] {
+        a = step::<N, 0>(at, &a, &b, &c, &d, message);
+        d = step::<N, 1>(at, &d, &a, &b, &c, message);
+        c = step::<N, 2>(at, &c, &d, &a, &b, message);
+        b = step::<N, 3>(at, &b, &c, &d, &a, message);
+    }
+    *state = [a, b, c, d];
+}
+
+/// The step *at* + *S* of round *N*.
+#[inline(always)]
+fn step<const N: usize, const S: usize>(
+    at: usize,
+    a: &[u32; WIDTH],
+    b: &[u32; WIDTH],
+    c: &[u32; WIDTH],
+    d: &[u32; WIDTH],
+    message: &Message,
+) -> [u32; WIDTH] {
+    const TURNS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    let (words, constant) = (&message[word::<N>(at + S)], CONSTANTS[16 * N + at + S]);
+    let mut new = [0; WIDTH];
+    for lane in 0..WIDTH {
+        let (x, y, z) = (b[lane], c[lane], d[lane]);
+        let chosen = match N {
+            0 => x & y | !x & z,
+            1 => z & x | !z & y,
+            2 => x ^ y ^ z,
+            _ => y ^ (x | !z),
+        };
+        // MD5 adds up to 32 bits.
+        let sum = a[lane].wrapping_add(words[lane]).wrapping_add(constant).wrapping_add(chosen);
+        new[lane] = x.wrapping_add(sum.rotate_left(TURNS[N][S]));
+    }
+    new
+}
+
+/// Which word of the message a step of round *N* takes.
+#[inline(always)]
+fn word<const N: usize>(step: usize) -> usize {
+    match N {
+        0 => step,
+        1 => (5 * step + 1) % 16,
+        2 => (3 * step + 5) % 16,
+        _ => 7 * step % 16,
+    }
 }
 
 /// The digest of one string, its first byte the lowest.
