@@ -66,8 +66,8 @@ pub fn digests(text: &[u8], starts: &[u32], ends: &[u32], each: impl FnMut(usize
 }
 
 fn digests_plain(text: &[u8], starts: &[u32], ends: &[u32], mut each: impl FnMut(usize, u128)) {
-    let mut message = [[0; WIDTH]; 16];
     for (group, (starts, ends)) in starts.chunks(WIDTH).zip(ends.chunks(WIDTH)).enumerate() {
+        let mut message = [[0; WIDTH]; 16];
         for (lane, (start, end)) in starts.iter().zip(ends).enumerate() {
             let part = &text[*start as usize..*end as usize];
             write(&part[..part.len().min(LONGEST)], lane, &mut message);
@@ -90,14 +90,13 @@ const WIDTH: usize = 8;
 pub type Message = [[u32; WIDTH]; 16];
 pub type Digests = [[u32; WIDTH]; 4];
 
-/// The block of a string of at most `LONGEST` bytes: itself, 0x80, zeros, its length in bits.
+/// Write the block of a string of at most `LONGEST` bytes over zeros: itself, 0x80, zeros, its length in bits.
 fn write(part: &[u8], lane: usize, message: &mut Message) {
-    let mut block = [0u8; 64];
-    block[..part.len()].copy_from_slice(part);
-    block[part.len()] = 0x80;
-    for (word, bytes) in message.iter_mut().zip(block.chunks_exact(4)) {
-        word[lane] = u32::from_le_bytes(bytes.try_into().unwrap_or_default());
+    let (fours, rest) = part.as_chunks::<4>();
+    for (word, four) in message.iter_mut().zip(fours) {
+        word[lane] = u32::from_le_bytes(*four);
     }
+    message[fours.len()][lane] = rest.iter().rev().fold(0x80, |word, byte| word << 8 | u32::from(*byte));
     message[14][lane] = 8 * part.len() as u32;
 }
 
