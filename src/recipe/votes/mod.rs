@@ -144,11 +144,11 @@ impl Votes {
         ordered: &mut ByWeight<T>,
         fill: impl Fn(&[T], usize, &mut [u64]),
     ) -> u64 {
-        let mut further = [0; BATCH];
         #[cfg(target_arch = "x86_64")]
         if let Some(numbers) = &mut self.numbers
             && weights.iter().fold(0, |all, weight| all | weight) <= PLANES
         {
+            let mut further = [0; BATCH];
             let count = only_weighty(items, weights);
             numbers.sums.resize(self.words, [0; 64]);
             for (items, weights) in items[..count].chunks(BATCH).zip(weights[..count].chunks(BATCH)) {

@@ -49,7 +49,7 @@ fn ascii_words(text: &[u8], in_word: bool, out: &mut Vec<u8>) -> bool {
     }
     // SAFETY: the bytes up to here were written above.
     unsafe { out.set_len(written) };
-    text.last().map_or(in_word, |byte| super::is_word_byte(byte))
+    text.last().map_or(in_word, super::is_word_byte)
 }
 
 /// The lower case of word bytes, spaces for others; and which are word bytes.
