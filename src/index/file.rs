@@ -592,7 +592,8 @@ mod tests {
             let (segment, ids, order) = layout.open::<2>(&map).ok().unwrap();
             let Frozen::Sparse(sparse) = &segment else { panic!("it says what it is") };
             let asked = [[5, 5], [u64::MAX, 77], sparse.rows()[9]];
-            sparse.search((0..).zip(asked), 4, &mut |_, entry, _| assert!(entry < 230));
+            let asked: Vec<_> = (0..).zip(asked).collect();
+            sparse.search(&asked, 4, &mut |_, entry, _| assert!(entry < 230));
             Named::filed(ids, order).entries(Id::Text(b"id 7"));
             read += 1;
         }

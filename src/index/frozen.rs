@@ -141,7 +141,8 @@ impl<const W: usize> Frozen<W> {
         match self {
             Frozen::Full(full) => full.search(queries, range, radius, found, hits),
             Frozen::Sparse(sparse) => {
-                sparse.search(range.map(|query| (query as u32, row(queries, query))), radius, hits);
+                let queries: Vec<(u32, [u64; W])> = gathered(range.map(|query| (query as u32, row(queries, query))));
+                sparse.search(&queries, radius, hits);
             }
         }
     }
@@ -156,7 +157,7 @@ impl<const W: usize> Frozen<W> {
                 }
             }
             Frozen::Sparse(sparse) => {
-                sparse.search(std::iter::once((0, *query)), radius, &mut |_, entry, distance| hit(entry, distance));
+                sparse.search(&[(0, *query)], radius, &mut |_, entry, distance| hit(entry, distance));
             }
         }
     }

@@ -92,6 +92,8 @@ impl<const W: usize> Index<W> {
         cancel: &Cancel,
     ) -> Result<Vec<Hit>, Cancelled> {
         const SHARE: usize = 1024;
+        // A sparse segment is asked table by table, by many queries.
+        let step = if self.segments.iter().any(|segment| segment.full().is_some()) { 64 } else { 256 };
         let batch = queries.len();
         let mut together = Vec::new();
         for segment in self.segments.iter().filter(|segment| segment.prefers_sorted(batch)) {
@@ -103,11 +105,11 @@ impl<const W: usize> Index<W> {
             let planes: Planes<'_, W> = std::array::from_fn(|word| &planes[word][..]);
             let workers = share(threads, batch.div_ceil(SHARE), Default::default, |state, task| {
                 let (found, hits): &mut (Vec<[u32; 2]>, Vec<Hit>) = state;
-                for small in (task * SHARE..((task + 1) * SHARE).min(batch)).step_by(64) {
+                for small in (task * SHARE..((task + 1) * SHARE).min(batch)).step_by(step) {
                     if cancel.is_set() {
                         return;
                     }
-                    let small = small..(small + 64).min(batch);
+                    let small = small..(small + step).min(batch);
                     let mut keep = |query, entry, distance| push(hits, Hit { query, distance, entry });
                     self.search_range(&planes, small, radius, batch, found, &mut keep);
                 }

@@ -7,12 +7,13 @@
 //! where its fingerprint lies.
 //!
 //! ```text
-//! for each table: for each upper part of a key within the radius of the query's:
+//! for each table: for each query: for each upper part of a key within the radius of the query's:
 //!     keys = present[upper] & those whose low part differs in no more bits than are left
 //!     for each of these keys: for each place of its slot: hit if the distance of the row there is within the radius
 //! ```
 //!
-//! All steps are done for many keys at a time, and each asks the memory for what the next one reads.
+//! All steps are done for many keys at a time, and each asks the memory for what the next one reads. The bits of one
+//! table stay in the cache of a core while all queries look at them.
 
 use crate::hamming::distance::listed::near_listed;
 use crate::hamming::keys::Key;
@@ -80,15 +81,11 @@ const BALLS: [[u64; 64]; MOST_RADIUS as usize + 1] = {
 /// What a search needs room for.
 #[derive(Default)]
 struct Scratch {
-    keys: Vec<u32>,
-    /// Words with keys that are near: table, number of the word, these keys.
-    words: Vec<(u32, u32, u64)>,
-    /// Slots of such keys: table, number of the slot.
-    slots: Vec<(u32, u32)>,
+    /// Words with keys that are near, and these keys.
+    words: Vec<(u32, u64)>,
+    /// Slots of such keys.
+    slots: Vec<u32>,
     places: Vec<u32>,
-    /// Up to where the places come from which table.
-    ends: Vec<(u32, u32)>,
-    near: Vec<[u32; 2]>,
 }
 
 impl<const W: usize> Table<W> {
@@ -155,6 +152,52 @@ impl<const W: usize> Table<W> {
         table.slots = Column::Owned(slots);
         table.crowds = Column::Owned(crowds);
         table
+    }
+
+    /// Call *compare* with the places of all rows whose keys are within the radius of that of *asked*.
+    #[inline(always)]
+    fn look(&self, asked: &[u64; W], rows: &[[u64; W]], scratch: &mut Scratch, compare: &mut impl FnMut(&[u32])) {
+        let Scratch { words, slots, places } = scratch;
+        let (present, before, all) = (self.present.slice(), self.before.slice(), self.slots.slice());
+        let key = self.key.of(asked);
+        let (upper, low) = (key >> LOW, (key % 64) as usize);
+        for &(flip, _) in &self.flips {
+            prefetch(present, (upper ^ flip) as usize);
+        }
+        words.clear();
+        for &(flip, left) in &self.flips {
+            let word = upper ^ flip;
+            let there = present[word as usize] & BALLS[left as usize][low];
+            if there != 0 {
+                prefetch(before, word as usize);
+                push(words, (word, there));
+            }
+        }
+        slots.clear();
+        for &(word, mut there) in &*words {
+            let (present, first) = (present[word as usize], before[word as usize]);
+            while there != 0 {
+                let below = (there & there.wrapping_neg()).wrapping_sub(1);
+                let slot = first + (present & below).count_ones();
+                prefetch(all, slot as usize);
+                push(slots, slot);
+                there &= there.wrapping_sub(1);
+            }
+        }
+        places.clear();
+        for slot in &*slots {
+            for some in self.places(&all[*slot as usize]).chunks(MOST_LISTED) {
+                if places.len() + some.len() > MOST_LISTED {
+                    compare(places);
+                    places.clear();
+                }
+                for &place in some {
+                    prefetch(rows, place as usize);
+                    push(places, place);
+                }
+            }
+        }
+        compare(places);
     }
 
     /// The places of a slot.
@@ -252,94 +295,25 @@ impl<const W: usize> Sparse<W> {
     }
 
     /// What is within the radius of each query: its number, the entry and the distance.
-    pub fn search<'a>(
-        &self,
-        queries: impl Iterator<Item = (u32, [u64; W])> + 'a,
-        radius: u32,
-        hits: &mut impl FnMut(u32, u32, u32),
-    ) {
+    pub fn search(&self, queries: &[(u32, [u64; W])], radius: u32, hits: &mut impl FnMut(u32, u32, u32)) {
         let tables = enough(&self.tables, radius, |table| table.radius);
-        let mut scratch = Scratch::default();
-        for (query, asked) in queries {
-            self.search_one(tables, &asked, radius, &mut scratch, &mut |entry, far| hits(query, entry, far));
-        }
-    }
-
-    fn search_one(
-        &self,
-        tables: &[Table<W>],
-        asked: &[u64; W],
-        radius: u32,
-        scratch: &mut Scratch,
-        hit: &mut impl FnMut(u32, u32),
-    ) {
-        let Scratch { keys, words, slots, places, ends, near } = scratch;
-        keys.clear();
-        for table in tables {
-            let key = table.key.of(asked);
-            push(keys, key);
-            let present = table.present.slice();
-            for &(flip, _) in &table.flips {
-                prefetch(present, (key >> LOW ^ flip) as usize);
+        let (rows, entries) = (self.rows(), self.entries.slice());
+        let (mut scratch, mut near) = (Scratch::default(), Vec::new());
+        // Table by table: the bits of one stay near while all queries look at them.
+        for (table, earlier) in tables.iter().zip((0..).map(|number| &tables[..number])) {
+            for (query, asked) in queries {
+                table.look(asked, rows, &mut scratch, &mut |places| {
+                    near_listed(asked, rows, places, radius, &mut near);
+                    for [at, far] in near.drain(..) {
+                        let place = places[at as usize] as usize;
+                        // Equal fingerprints meet in every table: the first to see one tells of it.
+                        if !earlier.iter().any(|earlier| earlier.sees(asked, &rows[place])) {
+                            hits(*query, entries[place], far);
+                        }
+                    }
+                });
             }
         }
-        words.clear();
-        for ((number, table), key) in (0..).zip(tables).zip(&*keys) {
-            let (present, before) = (table.present.slice(), table.before.slice());
-            let (upper, low) = (key >> LOW, (key % 64) as usize);
-            for &(flip, left) in &table.flips {
-                let word = upper ^ flip;
-                let there = present[word as usize] & BALLS[left as usize][low];
-                if there != 0 {
-                    prefetch(before, word as usize);
-                    push(words, (number, word, there));
-                }
-            }
-        }
-        slots.clear();
-        for &(number, word, mut there) in &*words {
-            let table = &tables[number as usize];
-            let (present, first) = (table.present.slice()[word as usize], table.before.slice()[word as usize]);
-            let all = table.slots.slice();
-            while there != 0 {
-                let below = (there & there.wrapping_neg()).wrapping_sub(1);
-                let slot = first + (present & below).count_ones();
-                prefetch(all, slot as usize);
-                push(slots, (number, slot));
-                there &= there.wrapping_sub(1);
-            }
-        }
-        let rows = self.rows();
-        let mut compare = |places: &mut Vec<u32>, ends: &mut Vec<(u32, u32)>| {
-            near_listed(asked, rows, places, radius, near);
-            for [at, far] in near.drain(..) {
-                let place = places[at as usize] as usize;
-                let table = ends[ends.partition_point(|end| end.0 <= at)].1 as usize;
-                // Equal fingerprints meet in every table: the first to see one tells of it.
-                if !tables[..table].iter().any(|earlier| earlier.sees(asked, &rows[place])) {
-                    hit(self.entries.slice()[place], far);
-                }
-            }
-            places.clear();
-            ends.clear();
-        };
-        for &(number, slot) in &*slots {
-            let table = &tables[number as usize];
-            for some in table.places(&table.slots.slice()[slot as usize]).chunks(MOST_LISTED) {
-                if places.len() + some.len() > MOST_LISTED {
-                    compare(places, ends);
-                }
-                for &place in some {
-                    prefetch(rows, place as usize);
-                    push(places, place);
-                }
-                match ends.last_mut() {
-                    Some(last) if last.1 == number => last.0 = places.len() as u32,
-                    _ => push(ends, (places.len() as u32, number)),
-                }
-            }
-        }
-        compare(places, ends);
     }
 }
 
@@ -386,9 +360,9 @@ mod tests {
                 let reach: u32 = probes.iter().map(|probe| probe.radius + 1).sum();
                 let sparse = Sparse::build(&rows, entries.clone(), probes, 2);
                 for radius in 0..reach {
-                    let asked = || (0..).zip(rows.iter().step_by(23).copied());
+                    let asked: Vec<(u32, [u64; 2])> = (0..).zip(rows.iter().step_by(23).copied()).collect();
                     let mut expected = Vec::new();
-                    for (query, one) in asked() {
+                    for &(query, one) in &asked {
                         for (row, &entry) in rows.iter().zip(&entries) {
                             if distance(&one, row) <= radius {
                                 expected.push((query, entry, distance(&one, row)));
@@ -398,7 +372,7 @@ mod tests {
                     expected.sort_unstable();
                     at_every_level(|name| {
                         let mut found = Vec::new();
-                        sparse.search(asked(), radius, &mut |query, entry, far| found.push((query, entry, far)));
+                        sparse.search(&asked, radius, &mut |query, entry, far| found.push((query, entry, far)));
                         found.sort_unstable();
                         assert_eq!(found, expected, "{name}, radius {radius} of {reach}");
                     });
@@ -413,7 +387,7 @@ mod tests {
         let probes = [probe([0xff, 0], 0), probe([0, 0xff], 1)];
         let sparse = Sparse::build(&rows, (0..rows.len() as u32).collect(), &probes, 1);
         let mut found = Vec::new();
-        sparse.search([(0, [9, 8])].into_iter(), 2, &mut |_, entry, far| found.push((entry, far)));
+        sparse.search(&[(0, [9, 8])], 2, &mut |_, entry, far| found.push((entry, far)));
         assert_eq!(found, (0..rows.len() as u32).map(|entry| (entry, 1)).collect::<Vec<_>>());
     }
 
