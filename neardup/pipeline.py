@@ -42,6 +42,7 @@ from neardup.sources.memory import Held
 from neardup.stars import best_keepers, central, final_order, keepers_in
 from neardup.summaries import result_of
 from neardup.survey import Documents, check_apart
+from neardup.threads import Pool
 from neardup.types import PROTECTED, Bad
 from neardup.verdicts import Judge, Unverified
 from neardup.verifiers import Measure, parse_measure
@@ -208,7 +209,9 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
     if scheme.weights == "log-df" and scheme.frequencies is None:
         scheme = replace(scheme, frequencies=frequencies)
 
-    texts = Representatives.of(documents, settings, keep, fixed, request.threads)
+    with Pool(1) as pool:
+        pool.submit(getattr, scheme, "digest")  # of a large table that takes a while; the scheme remembers it
+        texts = Representatives.of(documents, settings, keep, fixed, request.threads)
     looked, documents = documents.prints, documents.without("content", "spelling", "prints")
     give_back()
     bands = passes.bands(scheme, texts)
