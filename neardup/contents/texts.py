@@ -235,6 +235,7 @@ def set_aside(
                         verifier.add(numbers, batch.texts)
                     at += len(batch)
                     advance(at, source.consumed)
+        del wanted  # the texts are there, and it is as long as the input
         yield verifier
 
 
