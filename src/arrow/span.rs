@@ -19,7 +19,8 @@ impl<'a> Span<'a> {
     /// The bytes from *start* on; none where there are none, or they would pass the end of all addresses.
     ///
     /// # Safety
-    /// Unless *start* is null, this many bytes from it on can be read for `'a`.
+    /// Unless *start* is null, this many bytes from it on can be read for `'a`, and there is no reference to them that
+    /// promises that nobody writes them: atomic loads are of what may be written.
     pub unsafe fn new(start: *const u8, size: usize) -> Span<'a> {
         let start = start.expose_provenance();
         if start == 0 || start.checked_add(size).is_none() {
@@ -85,22 +86,24 @@ mod tests {
 
     #[test]
     fn bytes_are_copied_from_every_alignment_in_every_length() {
-        let bytes: Vec<u8> = (0..64).collect();
-        // SAFETY: the vector outlives the span.
-        let whole = unsafe { Span::new(bytes.as_ptr(), bytes.len()) };
+        let expected: Vec<u8> = (0..64).collect();
+        let mut bytes = expected.clone();
+        // SAFETY: the vector outlives the span, and may be written.
+        let whole = unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) };
         let mut room = Vec::new();
-        for begin in 0..20 {
-            for size in 0..40 {
-                assert_eq!(whole.part(begin, size).unwrap().copied(&mut room), &bytes[begin..begin + size]);
+        let (begins, sizes) = if cfg!(miri) { (9, 26) } else { (20, 40) };
+        for begin in 0..begins {
+            for size in 0..sizes {
+                assert_eq!(whole.part(begin, size).unwrap().copied(&mut room), &expected[begin..begin + size]);
             }
         }
     }
 
     #[test]
     fn nothing_outside_is_a_part() {
-        let bytes = [1, 2, 3];
-        // SAFETY: the array outlives the span.
-        let whole = unsafe { Span::new(bytes.as_ptr(), bytes.len()) };
+        let mut bytes = [1, 2, 3];
+        // SAFETY: the array outlives the span, and may be written.
+        let whole = unsafe { Span::new(bytes.as_mut_ptr(), bytes.len()) };
         assert_eq!(whole.read(1), Some([2, 3]));
         assert_eq!(whole.read::<2>(2), None);
         assert!(whole.part(usize::MAX, 2).is_none());

@@ -139,10 +139,10 @@ pub fn scatter<const W: usize>(
     finish_streams();
 }
 
-/// Write a line of rows past the caches, where the machine can.
+/// Write a line of rows past the caches, where the machine can. Miri knows no such writing.
 #[inline(always)]
 pub fn stream<const W: usize>(line: &[[u64; W]; LINE], target: &mut [[u64; W]; LINE]) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     if target.as_ptr().addr().is_multiple_of(16) {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
         let (line, target): (*const __m128i, *mut __m128i) = (line.as_ptr().cast(), target.as_mut_ptr().cast());

@@ -184,8 +184,8 @@ static ALLOCATOR: Reserved = Reserved;
 const RESERVE: usize = 8 << 20;
 /// At most this much of it is given at once.
 const SMALL: usize = 1 << 20;
-/// What a new thread may take for itself before it can say that there is no memory.
-pub const THREAD: usize = 16 << 20;
+/// What a new thread may take for itself before it can say that there is no memory. Miri would really take it.
+pub const THREAD: usize = if cfg!(miri) { 1 << 16 } else { 16 << 20 };
 
 /// Addresses that nothing uses; null if there are none. Miri knows no memory that cannot be read.
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -347,7 +347,7 @@ pub mod ending {
 }
 
 /// Ask for large pages under *room*, if it is large and not yet touched.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 pub fn in_large_pages<T>(room: &mut Vec<T>) {
     const LARGE: usize = 2 << 20;
     let start = room.as_ptr().addr();
@@ -359,7 +359,7 @@ pub fn in_large_pages<T>(room: &mut Vec<T>) {
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(miri))))]
 pub fn in_large_pages<T>(_: &mut Vec<T>) {}
 
 /// Give memory that was freed back to the system, where the allocator would keep it.
