@@ -44,7 +44,7 @@ pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     if !memory::set_aside() {
         return Err(no_memory());
     }
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
+    guarded(work)?
 }
 
 pub fn no_memory() -> PyErr {
@@ -53,10 +53,7 @@ pub fn no_memory() -> PyErr {
 
 /// What Python is told about a panic.
 fn error_of(panic: &(dyn Any + Send)) -> PyErr {
-    if panic.is::<NoRoom>() {
-        return no_memory();
-    }
-    internal()
+    if panic.is::<NoRoom>() { no_memory() } else { internal() }
 }
 
 fn internal() -> PyErr {
@@ -68,19 +65,16 @@ fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| error_of(&*panic))
 }
 
+/// Who is told which share of long work is done.
+pub type Tell = Option<Py<PyAny>>;
+
 /// Do *work* with the interpreter released. *long* work runs in a second thread, while this
 /// one checks for signals and calls what `watch` set; when one raises, *work* is told, and ends.
 pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
-    watched(py, long, None, work)
+    released(py, long, &None, work)
 }
 
-/// The same; *tell* is called now and then with the share of long work that is done.
-pub fn watched<T: Send>(
-    py: Python<'_>,
-    long: bool,
-    tell: Option<&Py<PyAny>>,
-    work: impl FnOnce(&Cancel) -> T + Send,
-) -> PyResult<T> {
+fn released<T: Send>(py: Python<'_>, long: bool, tell: &Tell, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
     if !memory::set_aside() {
         return Err(no_memory());
     }
@@ -93,7 +87,7 @@ pub fn watched<T: Send>(
         let look = |share: f64| {
             Python::attach(|py| {
                 look(py)?;
-                tell.map_or(Ok(()), |tell| tell.call1(py, (share,)).map(drop))
+                tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (share,)).map(drop))
             })
         };
         let ended = in_second_thread(&cancel, look, &mut || result = work.take().map(|work| guarded(|| work(&cancel))));
@@ -111,5 +105,15 @@ pub fn answered<T: Send, E: Send + Into<PyErr>>(
     long: bool,
     work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    interruptible(py, long, work)?.map_err(Into::into)
+    watched(py, long, &None, work)
+}
+
+/// The same; *tell* is called now and then with the share of long work that is done.
+pub fn watched<T: Send, E: Send + Into<PyErr>>(
+    py: Python<'_>,
+    long: bool,
+    tell: &Tell,
+    work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
+) -> PyResult<T> {
+    released(py, long, tell, work)?.map_err(Into::into)
 }

@@ -3,26 +3,30 @@
 
 use std::sync::Arc;
 
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyString;
 
-use super::arrays::{Row, Table, table};
-use super::errors::InvalidValue;
+use super::arrays::{Row, Table};
 use super::interrupt::{answered, caught, interruptible};
-use super::texts::{ManyTexts, text_of};
+use super::texts::{Bytes, ManyTexts, text_of};
 use crate::frequencies::shared::SharedFrequencies;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
 use crate::hash::Hash;
 use crate::recipe::bands::BANDS;
-use crate::recipe::batches::is_short;
+use crate::recipe::batches::{Made, Weighted, is_short};
 use crate::recipe::{Recipe, Scratch, Spec};
-use crate::system::parallel::Cancel;
+use crate::system::fault::Fault;
 
-type Prints<'py> = (Table<'py, u64>, Row<'py, bool>);
+type Prints = (Table<u64>, Row<bool>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
 pub struct NativeRecipe(pub(super) Arc<Recipe>);
+
+impl NativeRecipe {
+    fn prints(&self, (words, valid): Made) -> Prints {
+        (Table(words, self.0.words()), Row(valid))
+    }
+}
 
 #[pymethods]
 impl NativeRecipe {
@@ -58,43 +62,26 @@ impl NativeRecipe {
         })
     }
 
-    fn fingerprints<'py>(
-        &self,
-        py: Python<'py>,
-        texts: ManyTexts<'py>,
-        threads: Option<usize>,
-    ) -> PyResult<Prints<'py>> {
-        caught(|| {
-            let texts = texts.texts()?;
-            let run = |cancel: &Cancel| self.0.fingerprints(&texts, threads, cancel);
-            let (words, valid) = interruptible(py, texts.are_long(), run)?;
-            Ok((table(py, words, self.0.words())?, valid.into_pyarray(py)))
-        })
+    fn fingerprints(&self, py: Python<'_>, texts: ManyTexts<'_>, threads: Option<usize>) -> PyResult<Prints> {
+        let texts = texts.texts()?;
+        let made = interruptible(py, texts.are_long(), |cancel| self.0.fingerprints(&texts, threads, cancel))?;
+        Ok(self.prints(made))
     }
 
     /// The same, and the bands of each text.
-    fn banded<'py>(
-        &self,
-        py: Python<'py>,
-        texts: ManyTexts<'py>,
-        threads: Option<usize>,
-    ) -> PyResult<(Prints<'py>, Table<'py, u32>)> {
-        caught(|| {
-            let texts = texts.texts()?;
-            let run = |cancel: &Cancel| self.0.banded(&texts, threads, cancel);
-            let ((words, valid), bands) = interruptible(py, texts.are_long(), run)??;
-            let prints = (table(py, words, self.0.words())?, valid.into_pyarray(py));
-            Ok((prints, table(py, bands, BANDS)?))
-        })
+    fn banded(&self, py: Python<'_>, texts: ManyTexts<'_>, threads: Option<usize>) -> PyResult<(Prints, Table<u32>)> {
+        let texts = texts.texts()?;
+        let (made, bands) = answered(py, texts.are_long(), |cancel| self.0.banded(&texts, threads, cancel))?;
+        Ok((self.prints(made), Table(bands, BANDS)))
     }
 
-    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<(String, i64)>) -> PyResult<Option<Vec<u64>>> {
+    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<Weighted>) -> PyResult<Option<Vec<u64>>> {
         interruptible(py, false, |_| self.0.fingerprint_of_features(&features))
     }
 
     /// Weight for minus weight against, a bit at a time.
-    fn votes<'py>(&self, py: Python<'py>, features: Vec<(String, i64)>) -> PyResult<Row<'py, i64>> {
-        Ok(answered(py, false, |_| self.0.balances(&features))?.into_pyarray(py))
+    fn votes(&self, py: Python<'_>, features: Vec<Weighted>) -> PyResult<Row<i64>> {
+        answered(py, false, |_| self.0.balances(&features)).map(Row)
     }
 
     fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
@@ -110,14 +97,12 @@ impl NativeRecipe {
         &self,
         py: Python<'_>,
         texts: ManyTexts<'_>,
-        into: &Bound<'_, NativeFrequencies>,
+        into: PyRef<'_, NativeFrequencies>,
         threads: Option<usize>,
     ) -> PyResult<()> {
-        caught(|| {
-            let (texts, into) = (texts.texts()?, &into.get().0);
-            interruptible(py, texts.are_long(), |cancel| {
-                into.counting(|table| self.0.count(&texts, table, threads, cancel));
-            })
+        let (texts, into) = (texts.texts()?, &into.0);
+        interruptible(py, texts.are_long(), |cancel| {
+            into.counting(|table| self.0.count(&texts, table, threads, cancel));
         })
     }
 }
@@ -175,40 +160,25 @@ impl NativeFrequencies {
         self.settled(py, |table| table.get(hash))
     }
 
-    fn merge(&self, py: Python<'_>, other: &Bound<'_, NativeFrequencies>) -> PyResult<()> {
-        let other = other.get();
-        answered(py, false, |_| self.0.merge(&other.0))
+    fn merge(&self, py: Python<'_>, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
+        let other = &other.0;
+        answered(py, false, |_| self.0.merge(other))
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.settled(py, |table| table.to_bytes())?;
-        bytes_of(py, &bytes)
+    fn to_bytes(&self, py: Python<'_>) -> PyResult<Bytes> {
+        self.settled(py, |table| Bytes(table.to_bytes()))
     }
 
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
-        let table = interruptible(py, false, |_| Frequencies::from_bytes(data))?;
-        table.map(|table| NativeFrequencies(SharedFrequencies::of(table))).map_err(InvalidValue::new_err)
+        let table = answered(py, false, |_| Frequencies::from_bytes(data).map_err(Fault::Value))?;
+        Ok(NativeFrequencies(SharedFrequencies::of(table)))
     }
-}
-
-/// `PyBytes::new`, but with an error instead of a panic if there is no memory.
-fn bytes_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, bytes.len(), |out| {
-        out.copy_from_slice(bytes);
-        Ok(())
-    })
 }
 
 /// The first *size* bytes of the digest of *data*.
 #[pyfunction]
 #[pyo3(signature = (hash, data, size, key = None))]
-pub fn digest<'py>(
-    py: Python<'py>,
-    hash: &str,
-    data: &[u8],
-    size: usize,
-    key: Option<&[u8]>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    caught(|| bytes_of(py, &Hash::named_digest(hash, key, data, size)?))
+pub fn digest(hash: &str, data: &[u8], size: usize, key: Option<&[u8]>) -> PyResult<Bytes> {
+    caught(|| Ok(Bytes(Hash::named_digest(hash, key, data, size)?)))
 }
