@@ -16,6 +16,8 @@ pub type Words<'py> = PyReadonlyArray2<'py, u64>;
 pub type Flags<'py> = Option<PyReadonlyArray1<'py, bool>>;
 pub type Codes<'py> = Option<PyReadonlyArray1<'py, i32>>;
 pub type Numbers<'py> = PyReadonlyArray1<'py, i64>;
+/// How many threads a call uses, if it says so.
+pub type Threads = Option<usize>;
 pub type Pairs = (Row<u32>, Row<u32>, Row<u16>);
 
 /// Fingerprints (`pairs.arrays`): their words, and which have information, unless all have.
@@ -39,7 +41,7 @@ impl Request {
 }
 
 /// The values of an array, if there is one.
-pub fn slice<'a, T: Element>(array: &'a Option<PyReadonlyArray1<'_, T>>) -> PyResult<Option<&'a [T]>> {
+pub fn slice<'a, T: Element>(array: &'a Option<PyReadonlyArray1<T>>) -> PyResult<Option<&'a [T]>> {
     Ok(array.as_ref().map(|array| array.as_slice()).transpose()?)
 }
 

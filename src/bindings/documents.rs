@@ -7,7 +7,7 @@ use numpy::{PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::arrays::{Flags, Numbers, Row, Table, Words, signed, slice};
+use super::arrays::{Flags, Numbers, Row, Table, Threads, Words, signed, slice};
 use super::interrupt::{answered, caught, interruptible};
 use super::text::{NativeFrequencies, NativeRecipe};
 use super::texts::{ManyTexts, strings, text_of};
@@ -22,11 +22,12 @@ use crate::system::parallel::thread_count;
 type Places<'py> = PyReadonlyArray1<'py, i32>;
 type Column = (Row<i64>, Row<u8>);
 type Records = (Column, Option<Column>, Row<i64>);
+type Survey = (Table<u64>, Row<bool>, Row<i64>, Row<u32>);
 
 /// Offsets and bytes of the texts and the ids (None if no line has one) of a block of lines, and where
 /// the lines begin; None if it holds a line that is not such a record beyond doubt.
 #[pyfunction]
-pub fn read_jsonl(py: Python<'_>, block: &Bound<'_, PyBytes>, text: &str, id: &str) -> PyResult<Option<Records>> {
+pub fn read_jsonl(py: Python, block: &Bound<PyBytes>, text: &str, id: &str) -> PyResult<Option<Records>> {
     let data = block.as_bytes();
     let column = |column: jsonl::Column| (Row(column.offsets), Row(column.bytes));
     let found = interruptible(py, false, |_| jsonl::records_of(data, text, id))?;
@@ -35,7 +36,7 @@ pub fn read_jsonl(py: Python<'_>, block: &Bound<'_, PyBytes>, text: &str, id: &s
 
 /// How many LF there are.
 #[pyfunction]
-pub fn line_ends(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<usize> {
+pub fn line_ends(py: Python, data: &Bound<PyBytes>) -> PyResult<usize> {
     let data = data.as_bytes();
     interruptible(py, false, |_| jsonl::line_ends(data))
 }
@@ -45,13 +46,13 @@ pub fn line_ends(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<usize> {
 /// *frequencies*.
 #[pyfunction(name = "survey")]
 pub fn survey_of(
-    py: Python<'_>,
-    recipe: PyRef<'_, NativeRecipe>,
-    texts: ManyTexts<'_>,
-    frequencies: Option<PyRef<'_, NativeFrequencies>>,
+    py: Python,
+    recipe: PyRef<NativeRecipe>,
+    texts: ManyTexts,
+    frequencies: Option<PyRef<NativeFrequencies>>,
     key: [u8; 32],
-    threads: Option<usize>,
-) -> PyResult<(Table<u64>, Row<bool>, Row<i64>, Row<u32>)> {
+    threads: Threads,
+) -> PyResult<Survey> {
     let (recipe, texts) = (&*recipe.0, texts.texts()?);
     let shared = frequencies.as_ref().map(|table| &table.0);
     let found = interruptible(py, texts.are_long(), |cancel| {
@@ -63,7 +64,7 @@ pub fn survey_of(
 
 /// The spellings of texts, as `survey` gives them.
 #[pyfunction]
-pub fn spellings(py: Python<'_>, texts: ManyTexts<'_>, key: [u8; 32]) -> PyResult<Row<u32>> {
+pub fn spellings(py: Python, texts: ManyTexts, key: [u8; 32]) -> PyResult<Row<u32>> {
     let texts = texts.texts()?;
     interruptible(py, texts.are_long(), |cancel| survey::spellings(&texts, key, cancel)).map(Row)
 }
@@ -87,7 +88,7 @@ impl NativeUniques {
     }
 
     /// The place where each of *ids* was first met: its own place if never before.
-    fn add(&self, ids: &Bound<'_, PyList>, places: Numbers<'_>) -> PyResult<Row<i64>> {
+    fn add(&self, ids: &Bound<PyList>, places: Numbers) -> PyResult<Row<i64>> {
         caught(|| Ok(Row(self.lock().add_all(strings(ids)?.iter().map(text_of), places.as_slice()?)?)))
     }
 
@@ -102,11 +103,11 @@ impl NativeUniques {
 /// and where those are equal in that of their ids.
 #[pyfunction]
 pub fn ordered(
-    py: Python<'_>,
+    py: Python,
     ids: ArrowTexts,
-    rows: Option<Places<'_>>,
-    keys: Vec<(PyReadonlyArray1<'_, u32>, bool)>,
-    threads: Option<usize>,
+    rows: Option<Places>,
+    keys: Vec<(PyReadonlyArray1<u32>, bool)>,
+    threads: Threads,
 ) -> PyResult<Row<i32>> {
     let rows = slice(&rows)?;
     let keys = keys.iter().map(|(numbers, highest)| Ok(Key { numbers: numbers.as_slice()?, highest: *highest }));
@@ -118,10 +119,10 @@ pub fn ordered(
 /// that is equal except for its code (only with *codes*).
 #[pyfunction]
 pub fn one_of_each(
-    py: Python<'_>,
-    content: Words<'_>,
-    codes: Option<PyReadonlyArray1<'_, u32>>,
-    order: Places<'_>,
+    py: Python,
+    content: Words,
+    codes: Option<PyReadonlyArray1<u32>>,
+    order: Places,
 ) -> PyResult<(Row<i32>, Row<i32>, Row<i32>)> {
     let (pairs, _) = content.as_slice()?.as_chunks::<2>();
     require(content.shape()[1] == 2, "content must have two words per row, and the order known rows")?;
@@ -132,20 +133,14 @@ pub fn one_of_each(
 
 /// The valid rows that hold the most frequent value.
 #[pyfunction]
-pub fn most_alike(py: Python<'_>, words: Words<'_>, valid: PyReadonlyArray1<'_, bool>) -> PyResult<Row<u32>> {
+pub fn most_alike(py: Python, words: Words, valid: PyReadonlyArray1<bool>) -> PyResult<Row<u32>> {
     let (width, words, valid) = (words.shape()[1], words.as_slice()?, valid.as_slice()?);
     answered(py, false, |_| order::most_alike(words, width, valid)).map(Row)
 }
 
 /// The keeper of each of *count* documents, numbered in keep order: pairs are sorted, the first before the second.
 #[pyfunction(name = "stars")]
-pub fn stars_of_pairs(
-    py: Python<'_>,
-    count: u32,
-    left: Places<'_>,
-    right: Places<'_>,
-    fixed: Flags<'_>,
-) -> PyResult<Row<i32>> {
+pub fn stars_of_pairs(py: Python, count: u32, left: Places, right: Places, fixed: Flags) -> PyResult<Row<i32>> {
     let (left, right, fixed) = (left.as_slice()?, right.as_slice()?, slice(&fixed)?);
     answered(py, false, |_| stars::stars_of(count, left, right, fixed).map(signed))
 }

@@ -4,10 +4,7 @@
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 
-use crate::index::any::Refusal;
-use crate::join::rows::Failure;
 use crate::system::fault::Fault;
-use crate::verify::verifier::Stop;
 
 pyo3::import_exception!(neardup.errors, ChangedFile);
 pyo3::import_exception!(neardup.errors, DamagedFile);
@@ -29,23 +26,5 @@ impl From<Fault> for PyErr {
             Fault::System(None, what, path) => PyOSError::new_err(format!("{path}: {what}")),
             Fault::Runtime(what) => PyRuntimeError::new_err(what),
         }
-    }
-}
-
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> PyErr {
-        Fault::from(failure).into()
-    }
-}
-
-impl From<Refusal> for PyErr {
-    fn from(refusal: Refusal) -> PyErr {
-        Fault::from(refusal).into()
-    }
-}
-
-impl From<Stop> for PyErr {
-    fn from(stop: Stop) -> PyErr {
-        Fault::from(stop).into()
     }
 }

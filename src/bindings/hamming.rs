@@ -18,7 +18,7 @@ use crate::system::simd;
 type Places<'py> = PyReadonlyArray1<'py, u32>;
 
 #[pyfunction]
-pub fn join(py: Python<'_>, rows: Prints, other: Option<Prints>, request: Request, tell: Tell) -> PyResult<Pairs> {
+pub fn join(py: Python, rows: Prints, other: Option<Prints>, request: Request, tell: Tell) -> PyResult<Pairs> {
     let (ask, left) = (request.ask()?, rows.given()?);
     let right = other.as_ref().map(Prints::given).transpose()?;
     let long = !left.are_few(right.map_or(0, |right| right.words.len()));
@@ -37,11 +37,11 @@ pub fn join(py: Python<'_>, rows: Prints, other: Option<Prints>, request: Reques
 /// those that share one.
 #[pyfunction]
 pub fn join_nearest(
-    py: Python<'_>,
-    rows: Prints<'_>,
-    bands: Option<PyReadonlyArray2<'_, u32>>,
+    py: Python,
+    rows: Prints,
+    bands: Option<PyReadonlyArray2<u32>>,
     most: u32,
-    comparable: (Codes<'_>, Codes<'_>, Flags<'_>),
+    comparable: (Codes, Codes, Flags),
     request: Request,
     tell: Tell,
 ) -> PyResult<(Pairs, Row<u32>, Option<Facts>)> {
@@ -64,7 +64,7 @@ pub fn join_nearest(
 type Facts = (&'static str, Vec<(u32, u32, u32)>, usize, u32, f64, f64, u64, f64);
 
 #[pyfunction]
-pub fn join_plan(py: Python<'_>, rows: Prints<'_>, other: Option<usize>, request: Request) -> PyResult<Facts> {
+pub fn join_plan(py: Python, rows: Prints, other: Option<usize>, request: Request) -> PyResult<Facts> {
     let (ask, rows) = (request.ask()?, rows.given()?);
     Ok(facts(&interruptible(py, !rows.are_few(0), |_| planned(rows, other, &ask))?))
 }
@@ -78,14 +78,14 @@ fn facts(plan: &Plan) -> Facts {
 type Groups = (Row<u32>, Row<u32>, Row<u32>, Row<u32>, Row<u16>);
 
 #[pyfunction]
-pub fn groups(py: Python<'_>, rows: Prints<'_>, order: Option<Places<'_>>, request: Request) -> PyResult<Groups> {
+pub fn groups(py: Python, rows: Prints, order: Option<Places>, request: Request) -> PyResult<Groups> {
     let (ask, rows, order) = (request.ask()?, rows.given()?, slice(&order)?);
     let found = answered(py, !rows.are_few(0), |cancel| groups_of_rows(rows, order, &ask, cancel))?;
     Ok((Row(found.label), Row(found.centers), Row(found.member), Row(found.center), Row(found.distance)))
 }
 
 #[pyfunction]
-pub fn components(py: Python<'_>, left: Places<'_>, right: Places<'_>, count: usize) -> PyResult<Row<u32>> {
+pub fn components(py: Python, left: Places, right: Places, count: usize) -> PyResult<Row<u32>> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     let long = left.len() > cluster::MANY;
     answered(py, long, |cancel| cluster::components(left, right, count, cancel)).map(Row)

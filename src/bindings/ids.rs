@@ -97,7 +97,7 @@ impl<'py> IntoPyObject<'py> for Ids {
 }
 
 /// The words of an integer that has no more.
-pub fn words_of(value: &Bound<'_, PyAny>, count: usize) -> PyResult<Vec<u64>> {
+pub fn words_of(value: &Bound<PyAny>, count: usize) -> PyResult<Vec<u64>> {
     let bytes = value.call_method1(intern!(value.py(), "to_bytes"), (count * 8, "little"))?;
     let bytes = bytes.cast::<PyBytes>()?.as_bytes();
     Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())

@@ -4,7 +4,7 @@
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::arrays::{Numbers, Row, Rows, Table};
+use super::arrays::{Numbers, Row, Rows, Table, Threads};
 use super::interrupt::{answered, interruptible};
 use crate::image::corners;
 use crate::image::thumbs::{self, BITS, Map, PIXELS};
@@ -18,12 +18,12 @@ type Thumbs = Rows<u8, PIXELS>;
 /// The fingerprints of every thumbnail through views and symmetries, image by image.
 #[pyfunction]
 pub fn image_fingerprints(
-    py: Python<'_>,
+    py: Python,
     thumbs: Thumbs,
     views: Rows<i64, 6>,
-    symmetries: PyReadonlyArray1<'_, u8>,
+    symmetries: PyReadonlyArray1<u8>,
     least: i64,
-    threads: Option<usize>,
+    threads: Threads,
 ) -> PyResult<(Table<u64>, Row<bool>)> {
     let symmetries = symmetries.as_array();
     require(views.0.len() == symmetries.len(), "one symmetry for each view")?;
@@ -37,12 +37,12 @@ pub fn image_fingerprints(
 /// How far pairs of thumbnails agree: 18 numbers for each pair, the map first, and 64 marks of blocks.
 #[pyfunction]
 pub fn image_agreements(
-    py: Python<'_>,
+    py: Python,
     thumbs: Thumbs,
-    left: Numbers<'_>,
-    right: Numbers<'_>,
+    left: Numbers,
+    right: Numbers,
     maps: Rows<f64, 6>,
-    threads: Option<usize>,
+    threads: Threads,
 ) -> PyResult<(Table<f64>, Table<u8>)> {
     let (left, right) = (left.as_array().to_vec(), right.as_array().to_vec());
     let (thumbs, maps) = (thumbs.0.as_flattened(), &maps.0);
@@ -54,10 +54,10 @@ pub fn image_agreements(
 /// The corners of every thumbnail: whose each is, its place in the unit square, and its 256 bits.
 #[pyfunction]
 pub fn image_corners(
-    py: Python<'_>,
+    py: Python,
     thumbs: Thumbs,
     most: usize,
-    threads: Option<usize>,
+    threads: Threads,
 ) -> PyResult<(Row<i64>, Table<f32>, Table<u64>)> {
     let (thumbs, long) = (thumbs.0.as_flattened(), thumbs.0.len() > FEW);
     let found = interruptible(py, long, |cancel| corners::corners_of(thumbs, most, threads, cancel));
@@ -67,11 +67,11 @@ pub fn image_corners(
 /// For each run of matching corners, ending where `ends` says, the map they elect and its votes; 0 for none.
 #[pyfunction]
 pub fn image_maps(
-    py: Python<'_>,
+    py: Python,
     matches: Rows<f32, 4>,
-    ends: Numbers<'_>,
+    ends: Numbers,
     least: usize,
-    threads: Option<usize>,
+    threads: Threads,
 ) -> PyResult<(Table<f64>, Row<i64>)> {
     let (ends, matches) = (ends.as_array().to_vec(), &matches.0);
     let made = |cancel: &_| corners::elected_of(matches, &ends, least, threads, cancel);

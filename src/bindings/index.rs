@@ -9,9 +9,10 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::arrays::{Pairs, Prints, Row, pairs};
+use super::arrays::{Pairs, Prints, Row, Threads, pairs};
 use super::ids::{ManyIds, OneId, name, words_of};
 use super::interrupt::{answered, caught};
+use crate::index::Hit;
 use crate::index::any::{AnyIndex, Names, Refusal};
 use crate::index::batches::PairBatches;
 use crate::index::file::{self, About, Stamp};
@@ -21,7 +22,7 @@ use crate::index::shared::{Found, SharedIndex};
 use crate::join::resolve::columns;
 use crate::system::fault::Fault;
 use crate::system::memory::{gathered, room_for};
-use crate::system::parallel::thread_count;
+use crate::system::parallel::{Cancel, Cancelled, thread_count};
 
 /// The native part of `neardup.Index`.
 #[pyclass(frozen, module = "neardup._native")]
@@ -62,14 +63,28 @@ impl HammingIndex {
 
     /// What *ask* says of the index. A free lock is taken at once; only a taken one is waited for without the
     /// interpreter.
-    fn asked<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&AnyIndex) -> T + Send) -> PyResult<T> {
-        Ok(match self.0.try_read() {
-            Some(index) => ask(&*index?),
-            None => py.detach(|| self.0.read().map(|index| ask(&index)))?,
+    fn asked<T: Send>(&self, py: Python, ask: impl FnOnce(&AnyIndex) -> T + Send) -> PyResult<T> {
+        let answer = match self.0.try_read() {
+            Some(index) => index.map(|index| ask(&index)),
+            None => py.detach(|| self.0.read().map(|index| ask(&index))),
+        };
+        Ok(answer.map_err(Fault::from)?)
+    }
+
+    /// What *search* finds, with the ids of then.
+    fn found(
+        &self,
+        py: Python,
+        long: bool,
+        search: impl FnOnce(&AnyIndex, &Cancel) -> Result<Vec<Hit>, Cancelled> + Send,
+    ) -> PyResult<Hits> {
+        answered(py, long, |cancel| {
+            let index = self.0.read()?;
+            Ok::<_, Refusal>(hits(index.named(search(&index, cancel)?)))
         })
     }
 
-    fn words_of(&self, value: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    fn words_of(&self, value: &Bound<PyAny>) -> PyResult<Vec<u64>> {
         let words = match self.0.bits.div_ceil(64) {
             1 => vec![value.extract()?],
             width => words_of(value, width)?,
@@ -100,29 +115,22 @@ impl HammingIndex {
         self.0.radius
     }
 
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+    fn __len__(&self, py: Python) -> PyResult<usize> {
         caught(|| self.asked(py, AnyIndex::len))
     }
 
     /// Bytes of the entries and the ids.
-    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+    fn nbytes(&self, py: Python) -> PyResult<usize> {
         caught(|| self.asked(py, AnyIndex::bytes))
     }
 
     /// For each segment its rows, and its tables as (bits of the key, radius).
-    fn segments(&self, py: Python<'_>) -> PyResult<Segments> {
+    fn segments(&self, py: Python) -> PyResult<Segments> {
         caught(|| self.asked(py, AnyIndex::segments))
     }
 
     /// Add one fingerprint for each id, in place of all that *replaced* have.
-    fn add(
-        &self,
-        py: Python<'_>,
-        ids: ManyIds<'_>,
-        rows: Prints<'_>,
-        threads: Option<usize>,
-        replaced: Option<ManyIds<'_>>,
-    ) -> PyResult<()> {
+    fn add(&self, py: Python, ids: ManyIds, rows: Prints, threads: Threads, replaced: Option<ManyIds>) -> PyResult<()> {
         self.sound(|| {
             let (rows, threads, ids) = (rows.given()?, thread_count(threads), ids.names()?);
             let replaced = replaced.as_ref().map_or(Ok(Names::NONE), ManyIds::names)?;
@@ -130,13 +138,14 @@ impl HammingIndex {
         })
     }
 
-    fn add_one(&self, py: Python<'_>, id: OneId, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add_one(&self, py: Python, id: OneId, value: &Bound<PyAny>) -> PyResult<()> {
         self.sound(|| {
             let words = self.words_of(value)?;
-            Ok(match self.0.try_write() {
+            let done = match self.0.try_write() {
                 Some(mut index) => index.add_one(id.id(), &words),
                 None => py.detach(|| self.0.write().add_one(id.id(), &words)),
-            }?)
+            };
+            Ok(done.map_err(Fault::from)?)
         })
     }
 
@@ -153,7 +162,7 @@ impl HammingIndex {
     }
 
     /// Remove all entries of each id; how many went.
-    fn remove(&self, py: Python<'_>, ids: ManyIds<'_>) -> PyResult<usize> {
+    fn remove(&self, py: Python, ids: ManyIds) -> PyResult<usize> {
         self.sound(|| {
             let ids = ids.names()?;
             answered(py, true, |_| self.0.write().remove(ids))
@@ -161,40 +170,34 @@ impl HammingIndex {
     }
 
     /// Remove the entries of one id that have one value; how many went.
-    fn remove_one(&self, py: Python<'_>, id: OneId, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn remove_one(&self, py: Python, id: OneId, value: &Bound<PyAny>) -> PyResult<usize> {
         self.sound(|| {
             let words = self.words_of(value)?;
-            Ok(py.detach(|| self.0.write().remove_one(id.id(), &words))?)
+            Ok(py.detach(|| self.0.write().remove_one(id.id(), &words)).map_err(Fault::from)?)
         })
     }
 
-    fn search(&self, py: Python<'_>, rows: Prints<'_>, radius: u32, threads: Option<usize>) -> PyResult<Hits> {
+    fn search(&self, py: Python, rows: Prints, radius: u32, threads: Threads) -> PyResult<Hits> {
         self.sound(|| {
             let (rows, threads) = (rows.given()?, thread_count(threads));
-            answered(py, !rows.are_few(0), |cancel| {
-                let index = self.0.read()?;
-                Ok::<_, Refusal>(hits(index.named(index.search(rows, radius, threads, cancel)?)))
-            })
+            self.found(py, !rows.are_few(0), |index, cancel| index.search(rows, radius, threads, cancel))
         })
     }
 
-    fn nearest(&self, py: Python<'_>, rows: Prints<'_>, count: usize, threads: Option<usize>) -> PyResult<Hits> {
+    fn nearest(&self, py: Python, rows: Prints, count: usize, threads: Threads) -> PyResult<Hits> {
         self.sound(|| {
             let (rows, threads) = (rows.given()?, thread_count(threads));
-            answered(py, true, |cancel| {
-                let index = self.0.read()?;
-                Ok::<_, Refusal>(hits(index.named(index.nearest(rows, count, threads, cancel)?)))
-            })
+            self.found(py, true, |index, cancel| index.nearest(rows, count, threads, cancel))
         })
     }
 
     /// The ids and the words of everything in the index.
-    fn items(&self, py: Python<'_>) -> PyResult<(Ids, Row<u64>)> {
+    fn items(&self, py: Python) -> PyResult<(Ids, Row<u64>)> {
         self.sound(|| self.asked(py, AnyIndex::named_items).map(|(ids, words)| (ids, Row(words))))
     }
 
     /// Write the index to an open file; its stamp. Others may change the index meanwhile.
-    fn write_to(&self, py: Python<'_>, file: Py<PyAny>, digest: &str) -> PyResult<Stamp> {
+    fn write_to(&self, py: Python, file: Py<PyAny>, digest: &str) -> PyResult<Stamp> {
         let about = About { bits: self.0.bits, radius: self.0.radius, digest };
         let written = self.sound(|| {
             answered(py, true, |_| {
@@ -208,13 +211,13 @@ impl HammingIndex {
 
     /// The index of a file, mapped or read into memory; the digest of its scheme and its stamp.
     #[staticmethod]
-    fn load(py: Python<'_>, path: PathBuf, mapped: bool) -> PyResult<(HammingIndex, String, Stamp)> {
+    fn load(py: Python, path: PathBuf, mapped: bool) -> PyResult<(HammingIndex, String, Stamp)> {
         answered(py, true, |_| told(opened::load(&path, mapped), &path))
     }
 
     /// The index that the bytes of a file are, and the same.
     #[staticmethod]
-    fn read_from(py: Python<'_>, data: &Bound<'_, PyBytes>) -> PyResult<(HammingIndex, String, Stamp)> {
+    fn read_from(py: Python, data: &Bound<PyBytes>) -> PyResult<(HammingIndex, String, Stamp)> {
         let data = data.as_bytes();
         answered(py, data.len() > 1 << 20, |_| told(opened::read(data), Path::new("the index")))
     }
@@ -252,7 +255,7 @@ impl Seek for PyFile {
 
 /// Check the bytes of an index file as loading would.
 #[pyfunction]
-pub fn check_index(data: &Bound<'_, PyBytes>) -> PyResult<()> {
+pub fn check_index(data: &Bound<PyBytes>) -> PyResult<()> {
     caught(|| file::parse(data.as_bytes()).map(drop).map_err(|damage| Fault::Damaged(damage.0).into()))
 }
 
@@ -273,12 +276,12 @@ pub struct PairStream(PairBatches);
 impl PairStream {
     #[new]
     fn new(
-        py: Python<'_>,
-        rows: Prints<'_>,
-        other: Option<Prints<'_>>,
+        py: Python,
+        rows: Prints,
+        other: Option<Prints>,
         bits: usize,
         radius: u32,
-        threads: Option<usize>,
+        threads: Threads,
     ) -> PyResult<PairStream> {
         let (rows, threads) = (rows.given()?, thread_count(threads));
         let other = other.as_ref().map(Prints::given).transpose()?;
@@ -286,7 +289,7 @@ impl PairStream {
     }
 
     /// The next pairs, about `most` of them; none at the end.
-    fn take(&mut self, py: Python<'_>, most: usize) -> PyResult<Pairs> {
+    fn take(&mut self, py: Python, most: usize) -> PyResult<Pairs> {
         answered(py, true, |cancel| self.0.take(most, cancel).map(|found| pairs(columns(&found))))
     }
 }

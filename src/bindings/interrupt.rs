@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
+use crate::system::fault::Fault;
 use crate::system::memory::{self, NoRoom};
 use crate::system::parallel::Cancel;
 use crate::system::watch::{Ended, in_second_thread};
@@ -31,7 +32,7 @@ pub fn watch(look: Option<Py<PyAny>>) -> PyResult<Option<Py<PyAny>>> {
 }
 
 /// What may end the work of this thread: a signal, or the function that it was given.
-fn look(py: Python<'_>) -> PyResult<()> {
+fn look(py: Python) -> PyResult<()> {
     py.check_signals()?;
     // Let go of before the call, which may set another one.
     let own = LOOK.with(|own| own.borrow().as_ref().map(|look| look.clone_ref(py)));
@@ -70,11 +71,11 @@ pub type Tell = Option<Py<PyAny>>;
 
 /// Do *work* with the interpreter released. *long* work runs in a second thread, while this
 /// one checks for signals and calls what `watch` set; when one raises, *work* is told, and ends.
-pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
+pub fn interruptible<T: Send>(py: Python, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
     released(py, long, &None, work)
 }
 
-fn released<T: Send>(py: Python<'_>, long: bool, tell: &Tell, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
+fn released<T: Send>(py: Python, long: bool, tell: &Tell, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
     if !memory::set_aside() {
         return Err(no_memory());
     }
@@ -100,8 +101,8 @@ fn released<T: Send>(py: Python<'_>, long: bool, tell: &Tell, work: impl FnOnce(
 }
 
 /// `interruptible` work that may end without an answer.
-pub fn answered<T: Send, E: Send + Into<PyErr>>(
-    py: Python<'_>,
+pub fn answered<T: Send, E: Send + Into<Fault>>(
+    py: Python,
     long: bool,
     work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
 ) -> PyResult<T> {
@@ -109,11 +110,11 @@ pub fn answered<T: Send, E: Send + Into<PyErr>>(
 }
 
 /// The same; *tell* is called now and then with the share of long work that is done.
-pub fn watched<T: Send, E: Send + Into<PyErr>>(
-    py: Python<'_>,
+pub fn watched<T: Send, E: Send + Into<Fault>>(
+    py: Python,
     long: bool,
     tell: &Tell,
     work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    released(py, long, tell, work)?.map_err(Into::into)
+    released(py, long, tell, work)?.map_err(|error| error.into().into())
 }

@@ -47,7 +47,7 @@ mod _native {
     };
 
     #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(module: &Bound<PyModule>) -> PyResult<()> {
         super::interpreter::only_the_first(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("UNICODE_VERSION", crate::text::unicode::version())

@@ -39,7 +39,7 @@ impl SimhashValue {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self, py: Python<'_>, place: usize) -> Option<Py<PyAny>> {
+    fn get(&self, py: Python, place: usize) -> Option<Py<PyAny>> {
         self.rest().as_ref().and_then(|rest| rest[place].as_ref().map(|own| own.clone_ref(py)))
     }
 
@@ -65,12 +65,12 @@ impl SimhashValue {
 impl SimhashValue {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<SimhashValue> {
+    fn new(_arguments: &Bound<PyTuple>, _options: Option<&Bound<PyDict>>) -> PyResult<SimhashValue> {
         caught(|| Ok(SimhashValue::default()))
     }
 
     #[getter]
-    fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+    fn value(&self, py: Python) -> PyResult<Py<PyAny>> {
         caught(|| match self.word() {
             (Some(word), _) => word.into_py_any(py),
             (None, _) => self.get(py, VALUE).into_py_any(py),
@@ -78,7 +78,7 @@ impl SimhashValue {
     }
 
     #[setter]
-    fn set_value(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_value(&self, value: &Bound<PyAny>) -> PyResult<()> {
         caught(|| {
             let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
             let old = self.put(VALUE, word.is_none().then(|| value.clone().unbind()));
@@ -103,7 +103,7 @@ impl SimhashValue {
     }
 
     #[getter]
-    fn _options(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+    fn _options(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
         caught(|| Ok(self.get(py, OPTIONS)))
     }
 
@@ -140,7 +140,7 @@ pub struct StreamIndex {
 }
 
 /// The lowest bits of an integer.
-fn lowest_of(value: &Bound<'_, PyAny>, bits: usize) -> PyResult<Words> {
+fn lowest_of(value: &Bound<PyAny>, bits: usize) -> PyResult<Words> {
     match value.extract() {
         Ok(word) => Ok(lowest(word, bits)),
         Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
@@ -160,7 +160,7 @@ fn text<'py>(id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     }
 }
 
-fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a [u8]> {
+fn utf8<'a>(text: &'a Bound<PyString>) -> PyResult<&'a [u8]> {
     let invalid = |_| {
         let shown = text.repr().map_or_else(|_| String::new(), |shown| shown.to_string_lossy().into_owned());
         InvalidValue::new_err(format!("the id {shown} is not valid text; it cannot be stored"))
@@ -169,7 +169,7 @@ fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a [u8]> {
 }
 
 /// Put a name into a list; *failed* is the first error.
-fn append_to(names: &Bound<'_, PyList>, name: &[u8], failed: &mut PyResult<()>) {
+fn append_to(names: &Bound<PyList>, name: &[u8], failed: &mut PyResult<()>) {
     let added = PyString::from_bytes(names.py(), name).and_then(|name| names.append(name));
     if failed.is_ok() {
         *failed = added;
@@ -178,7 +178,7 @@ fn append_to(names: &Bound<'_, PyList>, name: &[u8], failed: &mut PyResult<()>) 
 
 impl StreamIndex {
     /// The value of a `Simhash`, if it has as many bits as the index.
-    fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Words> {
+    fn value(&self, simhash: &Bound<PyAny>) -> PyResult<Words> {
         let (py, own) = (simhash.py(), self.stream.bits());
         if self.plain.get().is_some_and(|plain| simhash.get_type().is(plain))
             && let Ok(simhash) = simhash.cast::<SimhashValue>()
@@ -200,7 +200,7 @@ impl StreamIndex {
     /// A class made of this one may take what it likes.
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<StreamIndex> {
+    fn new(_arguments: &Bound<PyTuple>, _options: Option<&Bound<PyDict>>) -> PyResult<StreamIndex> {
         caught(|| Ok(StreamIndex::default()))
     }
 
@@ -208,7 +208,7 @@ impl StreamIndex {
     /// have the value that the native part of them has.
     fn _start(
         &self,
-        plain: Bound<'_, PyType>,
+        plain: Bound<PyType>,
         bits: usize,
         radius: u32,
         blocks: Vec<(usize, usize)>,
@@ -222,7 +222,7 @@ impl StreamIndex {
     }
 
     /// Put in a fingerprint; one of up to 1,024 bits waits for the next query, to be added together with others.
-    fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add(&self, obj_id: &Bound<PyAny>, simhash: &Bound<PyAny>) -> PyResult<()> {
         caught(|| {
             let (value, name) = (self.value(simhash)?, text(obj_id)?);
             Ok(self.stream.add(utf8(&name)?, &value, &aside(simhash.py()))?)
@@ -230,7 +230,7 @@ impl StreamIndex {
     }
 
     /// Take out the entry of that id and fingerprint, if there is one.
-    fn delete(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn delete(&self, obj_id: &Bound<PyAny>, simhash: &Bound<PyAny>) -> PyResult<()> {
         caught(|| {
             let (value, name) = (self.value(simhash)?, text(obj_id)?);
             Ok(self.stream.delete(utf8(&name)?, &value, &aside(simhash.py()))?)
@@ -263,12 +263,12 @@ impl StreamIndex {
     }
 
     /// The words of everything that was removed, or queried and not found.
-    fn _asked(&self, py: Python<'_>) -> PyResult<Row<u64>> {
+    fn _asked(&self, py: Python) -> PyResult<Row<u64>> {
         caught(|| Ok(Row(self.stream.asked(&aside(py))?)))
     }
 }
 
 /// Lets go of the interpreter while it works.
-fn aside(py: Python<'_>) -> impl Fn(&mut (dyn FnMut() + Send)) {
+fn aside(py: Python) -> impl Fn(&mut (dyn FnMut() + Send)) {
     move |work| py.detach(work)
 }

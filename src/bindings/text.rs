@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::arrays::{Row, Table};
+use super::arrays::{Row, Table, Threads};
 use super::interrupt::{answered, caught, interruptible};
 use super::texts::{Bytes, ManyTexts, text_of};
 use crate::frequencies::shared::SharedFrequencies;
@@ -34,7 +34,7 @@ impl NativeRecipe {
     #[pyo3(signature = (*, normalize, features, weights, hash, key, bits, digest_slice, bit_order, tie, empty, frequencies))]
     #[expect(clippy::too_many_arguments, reason = "one for each fact of a scheme, by name")]
     fn new(
-        py: Python<'_>,
+        py: Python,
         normalize: &str,
         features: &str,
         weights: &str,
@@ -45,7 +45,7 @@ impl NativeRecipe {
         bit_order: &str,
         tie: &str,
         empty: &str,
-        frequencies: Option<PyRef<'_, NativeFrequencies>>,
+        frequencies: Option<PyRef<NativeFrequencies>>,
     ) -> PyResult<NativeRecipe> {
         caught(|| {
             let frequencies = frequencies.map(|table| table.frozen(py)).transpose()?;
@@ -54,7 +54,7 @@ impl NativeRecipe {
         })
     }
 
-    fn fingerprint_one(&self, text: &Bound<'_, PyString>) -> PyResult<Option<Vec<u64>>> {
+    fn fingerprint_one(&self, text: &Bound<PyString>) -> PyResult<Option<Vec<u64>>> {
         caught(|| {
             let own = text_of(text);
             let run = || self.0.fingerprint_of_text(&own);
@@ -62,44 +62,38 @@ impl NativeRecipe {
         })
     }
 
-    fn fingerprints(&self, py: Python<'_>, texts: ManyTexts<'_>, threads: Option<usize>) -> PyResult<Prints> {
+    fn fingerprints(&self, py: Python, texts: ManyTexts, threads: Threads) -> PyResult<Prints> {
         let texts = texts.texts()?;
         let made = interruptible(py, texts.are_long(), |cancel| self.0.fingerprints(&texts, threads, cancel))?;
         Ok(self.prints(made))
     }
 
     /// The same, and the bands of each text.
-    fn banded(&self, py: Python<'_>, texts: ManyTexts<'_>, threads: Option<usize>) -> PyResult<(Prints, Table<u32>)> {
+    fn banded(&self, py: Python, texts: ManyTexts, threads: Threads) -> PyResult<(Prints, Table<u32>)> {
         let texts = texts.texts()?;
         let (made, bands) = answered(py, texts.are_long(), |cancel| self.0.banded(&texts, threads, cancel))?;
         Ok((self.prints(made), Table(bands, BANDS)))
     }
 
-    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<Weighted>) -> PyResult<Option<Vec<u64>>> {
+    fn fingerprint_of_features(&self, py: Python, features: Vec<Weighted>) -> PyResult<Option<Vec<u64>>> {
         interruptible(py, false, |_| self.0.fingerprint_of_features(&features))
     }
 
     /// Weight for minus weight against, a bit at a time.
-    fn votes(&self, py: Python<'_>, features: Vec<Weighted>) -> PyResult<Row<i64>> {
+    fn votes(&self, py: Python, features: Vec<Weighted>) -> PyResult<Row<i64>> {
         answered(py, false, |_| self.0.balances(&features)).map(Row)
     }
 
-    fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
+    fn normalized(&self, text: &Bound<PyString>) -> PyResult<String> {
         caught(|| Ok(String::from_utf8_lossy(&self.0.normalized(&text_of(text))).into_owned()))
     }
 
     /// Every feature of a text as (kind, text, hash), in the order of the text.
-    fn features(&self, text: &Bound<'_, PyString>) -> PyResult<Vec<(u8, String, u64)>> {
+    fn features(&self, text: &Bound<PyString>) -> PyResult<Vec<(u8, String, u64)>> {
         caught(|| Ok(self.0.listed(&text_of(text), &mut Scratch::default())))
     }
 
-    fn count(
-        &self,
-        py: Python<'_>,
-        texts: ManyTexts<'_>,
-        into: PyRef<'_, NativeFrequencies>,
-        threads: Option<usize>,
-    ) -> PyResult<()> {
+    fn count(&self, py: Python, texts: ManyTexts, into: PyRef<NativeFrequencies>, threads: Threads) -> PyResult<()> {
         let (texts, into) = (texts.texts()?, &into.0);
         interruptible(py, texts.are_long(), |cancel| {
             into.counting(|table| self.0.count(&texts, table, threads, cancel));
@@ -112,11 +106,11 @@ impl NativeRecipe {
 pub struct NativeFrequencies(pub(super) SharedFrequencies);
 
 impl NativeFrequencies {
-    pub(super) fn frozen(&self, py: Python<'_>) -> PyResult<Arc<Frozen>> {
+    pub(super) fn frozen(&self, py: Python) -> PyResult<Arc<Frozen>> {
         self.0.known().map_or_else(|| interruptible(py, false, |_| self.0.frozen()), Ok)
     }
 
-    fn settled<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> PyResult<T> {
+    fn settled<T: Send>(&self, py: Python, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> PyResult<T> {
         interruptible(py, false, |_| self.0.settled(ask))
     }
 }
@@ -130,47 +124,47 @@ impl NativeFrequencies {
     }
 
     #[getter]
-    fn documents(&self, py: Python<'_>) -> PyResult<u64> {
+    fn documents(&self, py: Python) -> PyResult<u64> {
         self.settled(py, |table| table.documents())
     }
 
     #[getter]
-    fn features(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+    fn features(&self, py: Python) -> PyResult<Option<usize>> {
         self.settled(py, |table| table.features())
     }
 
     #[getter]
-    fn max_features(&self, py: Python<'_>) -> PyResult<usize> {
+    fn max_features(&self, py: Python) -> PyResult<usize> {
         self.settled(py, |table| table.max_features())
     }
 
     /// Up to this frequency a feature is rare and keeps its whole weight.
     #[getter]
-    fn knee(&self, py: Python<'_>) -> PyResult<u32> {
+    fn knee(&self, py: Python) -> PyResult<u32> {
         Ok(self.frozen(py)?.knee())
     }
 
     #[getter]
-    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+    fn digest(&self, py: Python) -> PyResult<String> {
         Ok(format!("{:032x}", self.frozen(py)?.digest))
     }
 
     /// In how many documents the feature of that hash was seen.
-    fn get(&self, py: Python<'_>, hash: u64) -> PyResult<u32> {
+    fn get(&self, py: Python, hash: u64) -> PyResult<u32> {
         self.settled(py, |table| table.get(hash))
     }
 
-    fn merge(&self, py: Python<'_>, other: PyRef<'_, NativeFrequencies>) -> PyResult<()> {
+    fn merge(&self, py: Python, other: PyRef<NativeFrequencies>) -> PyResult<()> {
         let other = &other.0;
         answered(py, false, |_| self.0.merge(other))
     }
 
-    fn to_bytes(&self, py: Python<'_>) -> PyResult<Bytes> {
+    fn to_bytes(&self, py: Python) -> PyResult<Bytes> {
         self.settled(py, |table| Bytes(table.to_bytes()))
     }
 
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
+    fn from_bytes(py: Python, data: &[u8]) -> PyResult<NativeFrequencies> {
         let table = answered(py, false, |_| Frequencies::from_bytes(data).map_err(Fault::Value))?;
         Ok(NativeFrequencies(SharedFrequencies::of(table)))
     }

@@ -56,7 +56,7 @@ impl<'py> IntoPyObject<'py> for Bytes {
 }
 
 /// The text of a Python string; lone surrogates become U+FFFD.
-pub fn text_of<'a>(string: &'a Bound<'_, PyString>) -> Cow<'a, str> {
+pub fn text_of<'a>(string: &'a Bound<PyString>) -> Cow<'a, str> {
     string.to_str().map_or_else(
         |_| {
             // Encoded with the surrogates let through, each is three bytes that are not UTF-8.

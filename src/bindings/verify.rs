@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 
-use super::arrays::{Numbers, Row, Table};
+use super::arrays::{Numbers, Row, Table, Threads};
 use super::interrupt::{answered, caught};
 use super::text::{NativeFrequencies, NativeRecipe};
 use crate::arrow::array::ArrowTexts;
@@ -36,10 +36,10 @@ pub fn text_rule() -> PyResult<Tables> {
 /// document has pairs in two parts, each of which has at least *least* pairs.
 #[pyfunction]
 pub fn walk_pairs(
-    py: Python<'_>,
+    py: Python,
     documents: usize,
-    left: Numbers<'_>,
-    right: Numbers<'_>,
+    left: Numbers,
+    right: Numbers,
     least: usize,
 ) -> PyResult<(Row<u32>, Vec<usize>)> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
@@ -68,9 +68,9 @@ impl NativeVerifier {
     /// For texts that *frequencies* have counted; what takes more than *memory* bytes goes to a file at *spill*.
     #[new]
     fn new(
-        py: Python<'_>,
-        recipe: PyRef<'_, NativeRecipe>,
-        frequencies: Option<PyRef<'_, NativeFrequencies>>,
+        py: Python,
+        recipe: PyRef<NativeRecipe>,
+        frequencies: Option<PyRef<NativeFrequencies>>,
         memory: usize,
         spill: Option<PathBuf>,
     ) -> PyResult<NativeVerifier> {
@@ -81,18 +81,18 @@ impl NativeVerifier {
     }
 
     /// From now on texts of the *wanted* numbers, below *count*, are expected, and no others.
-    fn expect(&mut self, count: usize, wanted: Numbers<'_>) -> PyResult<()> {
+    fn expect(&mut self, count: usize, wanted: Numbers) -> PyResult<()> {
         caught(|| Ok(self.0.expect(count, wanted.as_slice()?)?))
     }
 
     /// Set aside the texts of an Arrow array where *numbers* names a document (-1: none).
-    fn add(&mut self, py: Python<'_>, numbers: Numbers<'_>, texts: ArrowTexts) -> PyResult<()> {
+    fn add(&mut self, py: Python, numbers: Numbers, texts: ArrowTexts) -> PyResult<()> {
         let numbers = numbers.as_slice()?;
         answered(py, false, |cancel| self.0.add_all(numbers, &texts, cancel))
     }
 
     /// Forget the texts of these numbers.
-    fn remove(&mut self, py: Python<'_>, numbers: Numbers<'_>) -> PyResult<usize> {
+    fn remove(&mut self, py: Python, numbers: Numbers) -> PyResult<usize> {
         let numbers = numbers.as_slice()?;
         answered(py, false, |_| self.0.remove(numbers))
     }
@@ -104,22 +104,16 @@ impl NativeVerifier {
     }
 
     /// Plain, weighted and rare similarity, and shared and all features, of each pair.
-    fn measure(
-        &mut self,
-        py: Python<'_>,
-        left: Numbers<'_>,
-        right: Numbers<'_>,
-        threads: Option<usize>,
-    ) -> PyResult<Table<u32>> {
+    fn measure(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Table<u32>> {
         self.run(py, left, right, |own, pairs, cancel| own.measure(pairs, threads, cancel)).map(Table::from)
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).
     fn set_neighbours(
         &mut self,
-        left: Numbers<'_>,
-        right: Numbers<'_>,
-        plain: PyReadonlyArray1<'_, u16>,
+        left: Numbers,
+        right: Numbers,
+        plain: PyReadonlyArray1<u16>,
         same: u16,
     ) -> PyResult<()> {
         caught(|| {
@@ -131,11 +125,11 @@ impl NativeVerifier {
     /// The reason of each pair's verdict, and its plain, weighted and rare similarity.
     fn judge(
         &mut self,
-        py: Python<'_>,
-        left: Numbers<'_>,
-        right: Numbers<'_>,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
         rule: TextRule,
-        threads: Option<usize>,
+        threads: Threads,
     ) -> PyResult<Verdicts> {
         self.run(py, left, right, |own, pairs, cancel| own.judge(pairs, &rule.0, threads, cancel).map(verdicts))
     }
@@ -144,12 +138,12 @@ impl NativeVerifier {
     /// neighbours, from *same* on nearly identical.
     fn judge_together(
         &mut self,
-        py: Python<'_>,
-        left: Numbers<'_>,
-        right: Numbers<'_>,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
         rule: TextRule,
         bounds: (u16, u16),
-        threads: Option<usize>,
+        threads: Threads,
     ) -> PyResult<Verdicts> {
         self.run(py, left, right, |own, pairs, cancel| {
             own.judge_together(pairs, &rule.0, bounds, threads, cancel).map(verdicts)
@@ -168,9 +162,9 @@ impl NativeVerifier {
     /// What *work* finds of pairs, without the interpreter.
     fn run<T: Send>(
         &mut self,
-        py: Python<'_>,
-        left: Numbers<'_>,
-        right: Numbers<'_>,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
         work: impl FnOnce(&mut Verifier, &[(u32, u32)], &Cancel) -> Result<T, Stop> + Send,
     ) -> PyResult<T> {
         let (left, right) = (left.as_slice()?, right.as_slice()?);
