@@ -214,7 +214,7 @@ class HammingIndex:
         ids: npt.NDArray[np.int64] | list[str],
         prints: _Prints,
         threads: int | None,
-        replaced: npt.NDArray[np.int64] | list[str] | None = None,
+        replaced: npt.NDArray[np.int64] | list[str] | None,
     ) -> None:
         """Add one fingerprint for each id, in place of all that *replaced* have."""
     def add_one(self, id: int | str, value: int) -> None: ...
@@ -338,7 +338,7 @@ def image_fingerprints(
     views: npt.NDArray[np.int64],
     symmetries: npt.NDArray[np.uint8],
     least: int,
-    threads: int | None = None,
+    threads: int | None,
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
     """Words and validity of thumbnails (n x 16384) through views (1/65536 pixels) and masks of symmetries."""
 
@@ -347,7 +347,7 @@ def image_agreements(
     left: npt.NDArray[np.int64],
     right: npt.NDArray[np.int64],
     maps: npt.NDArray[np.float64],
-    threads: int | None = None,
+    threads: int | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
     """For each pair of thumbnails 18 numbers, the map that was found and how far they agree, and 64 marks.
 
@@ -355,11 +355,11 @@ def image_agreements(
     """
 
 def image_corners(
-    thumbs: npt.NDArray[np.uint8], most: int, threads: int | None = None
+    thumbs: npt.NDArray[np.uint8], most: int, threads: int | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.uint64]]:
     """Corners of thumbnails: the image of each, its place in the unit square, its 256 bits."""
 
 def image_maps(
-    matches: npt.NDArray[np.float32], ends: npt.NDArray[np.int64], least: int, threads: int | None = None
+    matches: npt.NDArray[np.float32], ends: npt.NDArray[np.int64], least: int, threads: int | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """For each run of matches (x, y left; x, y right) the map that they elect and its votes; 0 for none."""

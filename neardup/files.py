@@ -16,6 +16,7 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from queue import Queue
@@ -304,6 +305,15 @@ class Digested:
     def __exit__(self, *error: object) -> None:
         self._pieces.put(None)
         self._thread.join()
+
+
+@contextmanager
+def spare_path(folder: str | None = None) -> Iterator[str]:
+    """The path of a file that is not there yet, in a new folder within *folder* (None: the system's for
+    temporary files). The new folder goes at the end, with all that is in it.
+    """
+    with tempfile.TemporaryDirectory(prefix="neardup-", dir=folder) as own:
+        yield os.path.join(own, "spare")
 
 
 def sync_folder(folder: str) -> None:

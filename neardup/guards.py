@@ -65,6 +65,7 @@ class Trip:
     """A guard that was checked."""
 
     name: str
+    """Of the limit."""
     limit: float
     value: float
     what: str
@@ -76,15 +77,10 @@ class Trip:
         return self.value > self.limit
 
     @property
-    def setting(self) -> str:
-        """The name of the limit in Python."""
-        return self.name.lstrip("-").replace("-", "_")
-
-    @property
     def least(self) -> float:
         """The least limit that lets the run pass: a number of members, or a share in few digits.
 
-        >>> Trip("--max-loss", 0.5, 0.503, "", ()).least, Trip("--max-same", 0.01, 0.07, "", ()).least
+        >>> Trip("max_loss", 0.5, 0.503, "", ()).least, Trip("max_same", 0.01, 0.07, "", ()).least
         (0.51, 0.07)
         """
         if isinstance(self.limit, int):
@@ -97,8 +93,8 @@ class Trip:
 
     @property
     def option(self) -> str:
-        """The option that lets the run pass, with its least value."""
-        return f"{self.name} {_limit(self.least)}"
+        """The option of the command that lets the run pass, with its least value."""
+        return f"--{self.name.replace('_', '-')} {_limit(self.least)}"
 
     def __str__(self) -> str:
         limit = _limit(self.limit)
@@ -149,7 +145,7 @@ def cluster_guard(limits: GuardLimits, clusters: Sequence[tuple[int, Sequence[st
     also = [f"{more:,} ({', '.join(some)})" for more, some in others if more > limits.max_cluster]
     if also:
         what += f"; the next ones have {' and '.join(also)}"
-    return Trip("--max-cluster", limits.max_cluster, size, what, tuple(members))
+    return Trip("max_cluster", limits.max_cluster, size, what, tuple(members))
 
 
 def loss_guard(
@@ -163,7 +159,7 @@ def loss_guard(
     also = [f"{one.source!r} {_loss(one, noun)}" for one in others if one.share > limits.max_loss]
     if also:
         what += f"; {' and '.join(also)}"
-    return Trip("--max-loss", float(limits.max_loss), worst.share, what, tuple(examples))
+    return Trip("max_loss", float(limits.max_loss), worst.share, what, tuple(examples))
 
 
 def _loss(loss: Loss, noun: str) -> str:
@@ -177,7 +173,7 @@ def same_guard(
     if limits.max_same is None or documents <= SAME_FROM:
         return None
     what = f"one fingerprint is shared by {same:,} of {counted(documents, noun)} ({same / documents:.1%})"
-    return Trip("--max-same", float(limits.max_same), same / documents, what, tuple(examples))
+    return Trip("max_same", float(limits.max_same), same / documents, what, tuple(examples))
 
 
 def losses_of(

@@ -23,6 +23,7 @@ from neardup.arrays import without
 from neardup.candidates import Candidates, reaches
 from neardup.checkpoints import Checkpoints
 from neardup.contents import Flow, Work
+from neardup.files import spare_path
 from neardup.fingerprints import Fingerprints
 from neardup.numbering import Flags, steps
 from neardup.observers import Observer, checked
@@ -198,7 +199,7 @@ class Passes:
             sources=request.sources,
             settings=request.settings,
             observer=self.observer,
-            folder=self.checkpoints.folder,
+            spare=partial(spare_path, self.checkpoints.folder),
             threads=request.threads,
             memory=request.memory,
             sizes=request.sizes,

@@ -2,8 +2,9 @@
 
 sources -> survey -> fingerprints -> candidates -> verdicts -> stars -> conclusions
 
-`run` is the flow, stage after stage. `dedupe` and jobs are doors to it; calibration calls its first half,
-`propose`, and judges the pairs in every mode. No document is removed unless it was measured directly
+`run` is the flow in two halves: `propose`, up to the candidate pairs, and `conclude`, which judges them and
+says who stays. `dedupe` and jobs are doors to it. Calibration removes nothing: it calls `propose` and judges
+the pairs in every mode. No document is removed unless it was measured directly
 against the one that stays.
 """
 
@@ -165,7 +166,8 @@ def run(request: Request, observer: Observer = SILENT, checkpoints: Checkpoints 
                 said = f"resuming from what is in {place}: a guard stopped this run when all was judged"
                 observer.note(said, minor=True)
                 return result
-            result = _stages(Passes(request, observer, checkpoints))
+            passes = Passes(request, observer, checkpoints)
+            result = conclude(passes, propose(passes))
     except ChangedInput:
         for name in ("stopped", "survey"):  # so that a new run begins with what is there now
             checkpoints.forget(name)
@@ -228,12 +230,15 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
     return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging)
 
 
-def _stages(passes: Passes) -> Result:
+def conclude(passes: Passes, proposed: Proposed) -> Result:
+    """The stages from the candidate pairs on: every pair is judged, and each text finds its keeper.
+
+    Where the caller keeps no reference to *proposed*, each part of it goes when the last stage has used it.
+    """
     request, content = passes.request, passes.request.content
     settings, keep = request.settings, parse_keep(request.settings.keep)
     measure = parse_measure(settings.verify, settings.similarity)
 
-    proposed = propose(passes)
     documents, fixed, undated = proposed.documents, proposed.fixed, proposed.undated
     scheme, texts, prints, found = proposed.scheme, proposed.texts, proposed.prints, proposed.found
     judging = proposed.judging(measure) if measure.verifies else nullcontext(Unverified())

@@ -214,7 +214,7 @@ def check_guards(result: Result, report: str | None = None) -> None:
 def _passing(result: Result) -> str:
     """The limits, as Python, with which the run would pass."""
     met: dict[str, float | None] = {
-        trip.setting: trip.least if trip.stopped else trip.limit for trip in result.guards
+        trip.name: trip.least if trip.stopped else trip.limit for trip in result.guards
     }
     # A guard that was not checked is off, except that of small collections.
     limits = {"max_cluster": None, "max_loss": None, **met}

@@ -330,7 +330,7 @@ fn fingerprints() {
         let ids: Vec<i64> = (0..count as i64).collect();
         let built = || {
             let mut index = AnyIndex::new(bits, radius);
-            let added = index.add(Names::Numbers(&ids), Given::whole(&words, width), &[], 1);
+            let added = index.add(Names::Numbers(&ids), Given::whole(&words, width), Names::NONE, 1);
             assert_eq!(added, Ok(()));
             index
         };

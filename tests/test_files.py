@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from neardup.errors import InvalidType, InvalidValue, LimitReached, NotWritten
-from neardup.files import atomic_file, check_folder, check_path, file_digest, locked, sweep
+from neardup.files import atomic_file, check_folder, check_path, file_digest, locked, spare_path, sweep
 
 
 def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
@@ -91,3 +91,11 @@ def test_a_digest_is_that_of_the_bytes_and_a_sweep_takes_only_what_is_ours(tmp_p
     sweep(str(tmp_path))
     assert os.listdir(tmp_path) == [".neardup-mine.tmp"]
     assert file_digest(tmp_path / ".neardup-mine.tmp") == hashlib.sha256(b"words").hexdigest()
+
+
+def test_a_spare_file_goes_with_its_folder(tmp_path: Path) -> None:
+    with spare_path(str(tmp_path)) as path:
+        assert not Path(path).exists()
+        Path(path).write_bytes(b"more than fits")
+        assert Path(path).is_relative_to(tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -216,7 +216,7 @@ def test_a_stopped_run_in_python_is_used_again_from_its_work_folder(tmp_path: Pa
 @pytest.mark.parametrize("removed", range(1, 400, 7))
 def test_a_least_share_passes_as_the_option_is_read(removed: int) -> None:
     share = removed / 400
-    trip = Trip("--max-loss", 0.0, share, "", ())
+    trip = Trip("max_loss", 0.0, share, "", ())
     assert trip.least >= share
     assert float(trip.option.removeprefix("--max-loss ").removesuffix("%")) / 100 >= share
     assert trip.least - share < 0.01

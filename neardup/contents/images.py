@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -200,10 +198,8 @@ class ImageFlow:
         shape = (len(texts.document), THUMB)
         thumbs: Thumbs
         if shape[0] * THUMB > work.memory:
-            handle, path = tempfile.mkstemp(prefix="neardup-", dir=work.folder)
-            os.close(handle)
-            thumbs = np.memmap(path, dtype=np.uint8, mode="w+", shape=shape)
-            os.unlink(path)
+            with work.spare() as path:  # the map stays when the name goes
+                thumbs = np.memmap(path, dtype=np.uint8, mode="w+", shape=shape)
         else:
             thumbs = np.zeros(shape, dtype=np.uint8)
         for at, batch in work.batches():

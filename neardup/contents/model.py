@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from neardup.candidates import Candidates
 from neardup.errors import InvalidValue
+from neardup.files import spare_path
 from neardup.fingerprints import Fingerprints
 from neardup.observers import SILENT, Observer
 from neardup.representatives import Representatives
@@ -42,8 +43,8 @@ class Work:
     sources: Sequence[Source]
     settings: Settings = field(default_factory=Settings)
     observer: Observer = SILENT
-    folder: str | None = None
-    """For what does not fit into *memory*."""
+    spare: Callable[[], AbstractContextManager[str]] = spare_path
+    """A file for what does not fit into *memory*, as long as it is needed."""
     threads: int | None = None
     memory: int = MEMORY
     sizes: Sizes = USUAL

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -217,12 +215,12 @@ def set_aside(
     """A verifier that has the texts with the *needed* numbers."""
     wanted = np.full(len(texts.of_document), -1, dtype=np.int32)
     wanted[texts.document[needed]] = needed
-    with tempfile.TemporaryDirectory(prefix="neardup-", dir=work.folder) as folder:
+    with work.spare() as spill:
         verifier = Verifier(
             measure,
             frequencies,
             memory=work.memory,
-            spill=os.path.join(folder, "texts"),
+            spill=spill,
             threads=work.threads,
         )
         verifier.expect(len(texts), needed)

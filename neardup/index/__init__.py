@@ -144,7 +144,7 @@ class Index:
             every = unshared(every) if isinstance(every, np.ndarray) else every
             self._index.add(names, (words, None), check_threads(threads), every)
         else:
-            self._index.add(names, (words, None), check_threads(threads))
+            self._index.add(names, (words, None), check_threads(threads), None)
         self.digest = self.digest or own.digest
 
     def remove(self, ids: Iterable[Id]) -> int:

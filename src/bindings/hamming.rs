@@ -1,11 +1,11 @@
 #![forbid(unsafe_code)]
 //! Python's view of the Hamming engine.
 
-use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::arrays::{Codes, Flags, Pairs, Prints, Request, Row, pairs, slice};
-use super::interrupt::{answered, caught, interruptible, watched};
+use super::interrupt::{Tell, answered, caught, interruptible, watched};
 use crate::hamming::plan::Plan;
 use crate::join::cluster;
 use crate::join::lists::Comparable;
@@ -15,53 +15,48 @@ use crate::system::fault::Fault;
 use crate::system::parallel::thread_count;
 use crate::system::simd;
 
+type Places<'py> = PyReadonlyArray1<'py, u32>;
+
 #[pyfunction]
-pub fn join<'py>(
-    py: Python<'py>,
-    rows: Prints<'py>,
-    other: Option<Prints<'py>>,
-    request: Request,
-    tell: Option<Py<PyAny>>,
-) -> PyResult<Pairs<'py>> {
+pub fn join(py: Python, rows: Prints, other: Option<Prints>, request: Request, tell: Tell) -> PyResult<Pairs> {
     let (ask, left) = (request.ask()?, rows.given()?);
     let right = other.as_ref().map(Prints::given).transpose()?;
     let long = !left.are_few(right.map_or(0, |right| right.words.len()));
-    let found = watched(py, long, tell.as_ref(), |cancel| {
+    let found = watched(py, long, &tell, |cancel| {
         let found = match right {
             None => join_rows(left, &ask, cancel),
             Some(right) => cross_rows(left, right, &ask, cancel),
         };
         found.map(|pairs| columns(&pairs))
-    })?;
-    Ok(pairs(py, found?))
+    });
+    found.map(pairs)
 }
 
 /// The pairs of a join that are among the *most* nearest of either side, the rows of those that were cut, and the plan.
 /// Only rows of equal numbers *within*, of different ones *across*, and not both *fixed* are compared; with *bands*, only
 /// those that share one.
 #[pyfunction]
-pub fn join_nearest<'py>(
-    py: Python<'py>,
-    rows: Prints<'py>,
-    bands: Option<PyReadonlyArray2<'py, u32>>,
+pub fn join_nearest(
+    py: Python,
+    rows: Prints,
+    bands: Option<PyReadonlyArray2<u32>>,
     most: u32,
-    comparable: (Codes<'py>, Codes<'py>, Flags<'py>),
+    comparable: (Codes, Codes, Flags),
     request: Request,
-    tell: Option<Py<PyAny>>,
-) -> PyResult<(Pairs<'py>, Row<'py, u32>, Option<Facts>)> {
+    tell: Tell,
+) -> PyResult<(Pairs, Row<u32>, Option<Facts>)> {
     let (within, across, fixed) = &comparable;
     let comparable = Comparable { within: slice(within)?, across: slice(across)?, fixed: slice(fixed)? };
     let (ask, rows) = (request.ask()?, rows.given()?);
     let bands = bands.as_ref().map(|bands| bands.as_slice()).transpose()?;
-    let found = watched(py, !rows.are_few(0), tell.as_ref(), |cancel| {
+    let (columns, found) = watched(py, !rows.are_few(0), &tell, |cancel| {
         let found = match bands {
             None => nearest_rows(rows, most, comparable, &ask, cancel),
             Some(bands) => banded_rows(rows, bands, most, comparable, &ask, cancel),
         };
         found.map(|found| (columns(&found.pairs), found))
     })?;
-    let (columns, found) = found?;
-    Ok((pairs(py, columns), found.crowded.into_pyarray(py), found.plan.as_ref().map(facts)))
+    Ok((pairs(columns), Row(found.crowded), found.plan.as_ref().map(facts)))
 }
 
 /// A plan: the method, its blocks (bits, radius, parts), its tables and the bits of their keys; collisions, seconds,
@@ -69,7 +64,7 @@ pub fn join_nearest<'py>(
 type Facts = (&'static str, Vec<(u32, u32, u32)>, usize, u32, f64, f64, u64, f64);
 
 #[pyfunction]
-pub fn join_plan(py: Python<'_>, rows: Prints<'_>, other: Option<usize>, request: Request) -> PyResult<Facts> {
+pub fn join_plan(py: Python, rows: Prints, other: Option<usize>, request: Request) -> PyResult<Facts> {
     let (ask, rows) = (request.ask()?, rows.given()?);
     Ok(facts(&interruptible(py, !rows.are_few(0), |_| planned(rows, other, &ask))?))
 }
@@ -80,32 +75,20 @@ fn facts(plan: &Plan) -> Facts {
     (plan.method.name(), blocks, tables, bits, plan.collision, plan.seconds, plan.bytes, plan.recall)
 }
 
-type Groups<'py> = (Row<'py, u32>, Row<'py, u32>, Row<'py, u32>, Row<'py, u32>, Row<'py, u16>);
+type Groups = (Row<u32>, Row<u32>, Row<u32>, Row<u32>, Row<u16>);
 
 #[pyfunction]
-pub fn groups<'py>(
-    py: Python<'py>,
-    rows: Prints<'py>,
-    order: Option<PyReadonlyArray1<'py, u32>>,
-    request: Request,
-) -> PyResult<Groups<'py>> {
+pub fn groups(py: Python, rows: Prints, order: Option<Places>, request: Request) -> PyResult<Groups> {
     let (ask, rows, order) = (request.ask()?, rows.given()?, slice(&order)?);
     let found = answered(py, !rows.are_few(0), |cancel| groups_of_rows(rows, order, &ask, cancel))?;
-    let (label, centers) = (found.label.into_pyarray(py), found.centers.into_pyarray(py));
-    let (member, center) = (found.member.into_pyarray(py), found.center.into_pyarray(py));
-    Ok((label, centers, member, center, found.distance.into_pyarray(py)))
+    Ok((Row(found.label), Row(found.centers), Row(found.member), Row(found.center), Row(found.distance)))
 }
 
 #[pyfunction]
-pub fn components<'py>(
-    py: Python<'py>,
-    left: PyReadonlyArray1<'py, u32>,
-    right: PyReadonlyArray1<'py, u32>,
-    count: usize,
-) -> PyResult<Row<'py, u32>> {
+pub fn components(py: Python, left: Places, right: Places, count: usize) -> PyResult<Row<u32>> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     let long = left.len() > cluster::MANY;
-    Ok(answered(py, long, |cancel| cluster::components(left, right, count, cancel))?.into_pyarray(py))
+    answered(py, long, |cancel| cluster::components(left, right, count, cancel)).map(Row)
 }
 
 #[pyfunction]

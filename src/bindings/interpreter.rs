@@ -6,7 +6,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::{ffi, prelude::*};
 
 /// ImportError in every interpreter of this process but the one that imports the core first.
-pub(super) fn only_the_first(_py: Python<'_>) -> PyResult<()> {
+pub(super) fn only_the_first(_py: Python) -> PyResult<()> {
     static FIRST: AtomicI64 = AtomicI64::new(-1);
     // SAFETY: `_py` says that this thread is attached, so there is a current interpreter.
     let current = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 
+use crate::system::fault::Fault;
 use crate::system::memory::{self, NoRoom};
 use crate::system::parallel::Cancel;
 use crate::system::watch::{Ended, in_second_thread};
@@ -31,7 +32,7 @@ pub fn watch(look: Option<Py<PyAny>>) -> PyResult<Option<Py<PyAny>>> {
 }
 
 /// What may end the work of this thread: a signal, or the function that it was given.
-fn look(py: Python<'_>) -> PyResult<()> {
+fn look(py: Python) -> PyResult<()> {
     py.check_signals()?;
     // Let go of before the call, which may set another one.
     let own = LOOK.with(|own| own.borrow().as_ref().map(|look| look.clone_ref(py)));
@@ -44,7 +45,7 @@ pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     if !memory::set_aside() {
         return Err(no_memory());
     }
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
+    guarded(work)?
 }
 
 pub fn no_memory() -> PyErr {
@@ -53,10 +54,7 @@ pub fn no_memory() -> PyErr {
 
 /// What Python is told about a panic.
 fn error_of(panic: &(dyn Any + Send)) -> PyErr {
-    if panic.is::<NoRoom>() {
-        return no_memory();
-    }
-    internal()
+    if panic.is::<NoRoom>() { no_memory() } else { internal() }
 }
 
 fn internal() -> PyErr {
@@ -68,19 +66,16 @@ fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| error_of(&*panic))
 }
 
+/// Who is told which share of long work is done.
+pub type Tell = Option<Py<PyAny>>;
+
 /// Do *work* with the interpreter released. *long* work runs in a second thread, while this
 /// one checks for signals and calls what `watch` set; when one raises, *work* is told, and ends.
-pub fn interruptible<T: Send>(py: Python<'_>, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
-    watched(py, long, None, work)
+pub fn interruptible<T: Send>(py: Python, long: bool, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
+    released(py, long, &None, work)
 }
 
-/// The same; *tell* is called now and then with the share of long work that is done.
-pub fn watched<T: Send>(
-    py: Python<'_>,
-    long: bool,
-    tell: Option<&Py<PyAny>>,
-    work: impl FnOnce(&Cancel) -> T + Send,
-) -> PyResult<T> {
+fn released<T: Send>(py: Python, long: bool, tell: &Tell, work: impl FnOnce(&Cancel) -> T + Send) -> PyResult<T> {
     if !memory::set_aside() {
         return Err(no_memory());
     }
@@ -93,7 +88,7 @@ pub fn watched<T: Send>(
         let look = |share: f64| {
             Python::attach(|py| {
                 look(py)?;
-                tell.map_or(Ok(()), |tell| tell.call1(py, (share,)).map(drop))
+                tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (share,)).map(drop))
             })
         };
         let ended = in_second_thread(&cancel, look, &mut || result = work.take().map(|work| guarded(|| work(&cancel))));
@@ -106,10 +101,20 @@ pub fn watched<T: Send>(
 }
 
 /// `interruptible` work that may end without an answer.
-pub fn answered<T: Send, E: Send + Into<PyErr>>(
-    py: Python<'_>,
+pub fn answered<T: Send, E: Send + Into<Fault>>(
+    py: Python,
     long: bool,
     work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    interruptible(py, long, work)?.map_err(Into::into)
+    watched(py, long, &None, work)
+}
+
+/// The same; *tell* is called now and then with the share of long work that is done.
+pub fn watched<T: Send, E: Send + Into<Fault>>(
+    py: Python,
+    long: bool,
+    tell: &Tell,
+    work: impl FnOnce(&Cancel) -> Result<T, E> + Send,
+) -> PyResult<T> {
+    released(py, long, tell, work)?.map_err(|error| error.into().into())
 }

@@ -2,19 +2,17 @@
 
 mod arrays;
 mod arrow;
+mod documents;
 mod errors;
 mod hamming;
+mod ids;
 mod image;
 mod index;
 mod interpreter;
 mod interrupt;
-mod jsonl;
-mod order;
 mod stream;
-mod survey;
 mod text;
 mod texts;
-mod uniques;
 mod verify;
 
 use pyo3::prelude::*;
@@ -34,34 +32,22 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use super::give_back;
-    #[pymodule_export]
-    use super::hamming::{
-        components, groups, join, join_nearest, join_plan, set_simd, simd_level, simd_levels, usual_threads,
+    use super::{
+        documents::{NativeUniques, line_ends, most_alike, one_of_each, ordered, read_jsonl},
+        documents::{spellings, stars_of_pairs, survey_of},
+        give_back,
+        hamming::{components, groups, join, join_nearest, join_plan},
+        hamming::{set_simd, simd_level, simd_levels, usual_threads},
+        image::{image_agreements, image_corners, image_fingerprints, image_maps},
+        index::{HammingIndex, PairStream, check_index, index_stamp},
+        interrupt::{check_thread_memory, watch},
+        stream::{SimhashValue, StreamIndex},
+        text::{NativeFrequencies, NativeRecipe, digest},
+        verify::{NativeVerifier, text_rule, walk_pairs},
     };
-    #[pymodule_export]
-    use super::image::{image_agreements, image_corners, image_fingerprints, image_maps};
-    #[pymodule_export]
-    use super::index::{HammingIndex, PairStream, check_index, index_stamp};
-    #[pymodule_export]
-    use super::interrupt::{check_thread_memory, watch};
-    #[pymodule_export]
-    use super::jsonl::{line_ends, read_jsonl};
-    #[pymodule_export]
-    use super::order::{most_alike, one_of_each, ordered, stars_of_pairs};
-    #[pymodule_export]
-    use super::stream::{SimhashValue, StreamIndex};
-    #[pymodule_export]
-    use super::survey::{spellings, survey_of};
-    #[pymodule_export]
-    use super::text::{NativeFrequencies, NativeRecipe, digest};
-    #[pymodule_export]
-    use super::uniques::NativeUniques;
-    #[pymodule_export]
-    use super::verify::{NativeVerifier, text_rule, walk_pairs};
 
     #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(module: &Bound<PyModule>) -> PyResult<()> {
         super::interpreter::only_the_first(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("UNICODE_VERSION", crate::text::unicode::version())

@@ -1,23 +1,20 @@
 #![forbid(unsafe_code)]
 //! Python's view of a stream index: the native parts of `neardup.compat.simhash`.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use numpy::IntoPyArray;
-use pyo3::exceptions::{PyAssertionError, PyMemoryError, PyOverflowError, PyRuntimeError};
-use pyo3::intern;
+use pyo3::exceptions::{PyAssertionError, PyOverflowError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple, PyType};
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::{IntoPyObjectExt, PyTraverseError, PyVisit, intern};
 
 use super::arrays::Row;
-use super::errors::{InvalidValue, LimitReached};
+use super::errors::InvalidValue;
+use super::ids::words_of;
 use super::interrupt::caught;
-use crate::compat;
-use crate::compat::stream::Stream;
+use crate::compat::shared::SharedStream;
 use crate::compat::words::{Words, lowest};
-use crate::system::memory::{append, attempt};
 
 /// The native part of `neardup.compat.simhash.Simhash`: its value is in the object, where a query
 /// finds it at once. What few of them have is stored elsewhere, so that the object fits a cache line.
@@ -31,16 +28,29 @@ pub struct SimhashValue {
     rest: Mutex<Option<Box<Rest>>>,
 }
 
-#[derive(Default)]
-struct Rest {
-    value: Option<Py<PyAny>>,
-    options: Option<Py<PyAny>>,
-}
+/// Objects of Python's, each in its place.
+type Rest = [Option<Py<PyAny>>; 2];
+const VALUE: usize = 0;
+const OPTIONS: usize = 1;
 
 impl SimhashValue {
     /// The rest, locked. While it is, nothing is called that may run Python code.
     fn rest(&self) -> MutexGuard<'_, Option<Box<Rest>>> {
         self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, py: Python, place: usize) -> Option<Py<PyAny>> {
+        self.rest().as_ref().and_then(|rest| rest[place].as_ref().map(|own| own.clone_ref(py)))
+    }
+
+    /// What was there before. Dropped where the rest is free again: it may run Python code that looks at this object.
+    #[must_use]
+    fn put(&self, place: usize, new: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+        let mut rest = self.rest();
+        if new.is_none() && rest.is_none() {
+            return None;
+        }
+        std::mem::replace(&mut rest.get_or_insert_default()[place], new)
     }
 
     /// The value, if it is that of a word, and the number of bits.
@@ -55,33 +65,26 @@ impl SimhashValue {
 impl SimhashValue {
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<SimhashValue> {
+    fn new(_arguments: &Bound<PyTuple>, _options: Option<&Bound<PyDict>>) -> PyResult<SimhashValue> {
         caught(|| Ok(SimhashValue::default()))
     }
 
     #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        caught(|| {
-            if let (Some(word), _) = self.word() {
-                return Ok(word.into_pyobject(py)?.into_any());
-            }
-            let value = self.rest().as_ref().and_then(|rest| rest.value.as_ref().map(|value| value.clone_ref(py)));
-            Ok(value.unwrap_or_else(|| py.None()).into_bound(py))
+    fn value(&self, py: Python) -> PyResult<Py<PyAny>> {
+        caught(|| match self.word() {
+            (Some(word), _) => word.into_py_any(py),
+            (None, _) => self.get(py, VALUE).into_py_any(py),
         })
     }
 
     #[setter]
-    fn set_value(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn set_value(&self, value: &Bound<PyAny>) -> PyResult<()> {
         caught(|| {
             let word = value.cast_exact::<PyInt>().ok().and_then(|value| value.extract().ok());
-            let old = if word.is_none() {
-                self.rest().get_or_insert_default().value.replace(value.clone().unbind())
-            } else {
-                self.rest().as_mut().and_then(|rest| rest.value.take())
-            };
+            let old = self.put(VALUE, word.is_none().then(|| value.clone().unbind()));
             self.word.store(word.unwrap_or(0), Ordering::Relaxed);
             self.apart.store(word.is_none(), Ordering::Relaxed);
-            drop(old); // last: it may run Python code that looks at this object
+            drop(old);
             Ok(())
         })
     }
@@ -100,31 +103,24 @@ impl SimhashValue {
     }
 
     #[getter]
-    fn _options<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        caught(|| {
-            let options = self.rest().as_ref().and_then(|rest| rest.options.as_ref().map(|own| own.clone_ref(py)));
-            Ok(options.map(|options| options.into_bound(py)))
-        })
+    fn _options(&self, py: Python) -> PyResult<Option<Py<PyAny>>> {
+        caught(|| Ok(self.get(py, OPTIONS)))
     }
 
     #[setter]
     #[allow(non_snake_case)]
-    fn set__options(&self, options: Bound<'_, PyAny>) -> PyResult<()> {
+    fn set__options(&self, options: Py<PyAny>) -> PyResult<()> {
         caught(|| {
-            let old = self.rest().get_or_insert_default().options.replace(options.unbind());
-            drop(old);
+            drop(self.put(OPTIONS, Some(options)));
             Ok(())
         })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Whoever holds the lock is in the middle of a change, and alive.
-        let Ok(rest) = self.rest.try_lock() else {
-            return Ok(());
-        };
-        match &*rest {
-            Some(rest) => visit.call(&rest.value).and_then(|()| visit.call(&rest.options)),
-            None => Ok(()),
+        match self.rest.try_lock() {
+            Ok(rest) => rest.iter().flat_map(|rest| rest.iter()).try_for_each(|own| visit.call(own)),
+            Err(_) => Ok(()),
         }
     }
 
@@ -136,24 +132,22 @@ impl SimhashValue {
 
 /// Named fingerprints that are queried one by one. `_start` gives it its shape.
 #[pyclass(frozen, subclass, module = "neardup._native")]
+#[derive(Default)]
 pub struct StreamIndex {
-    bits: AtomicUsize,
     /// The class of which it is known that its value is the one in the object.
     plain: OnceLock<Py<PyType>>,
-    stream: Mutex<Box<dyn Stream>>,
+    stream: SharedStream,
 }
 
 /// The lowest bits of an integer.
-fn words(value: &Bound<'_, PyAny>, bits: usize) -> PyResult<Words> {
+fn lowest_of(value: &Bound<PyAny>, bits: usize) -> PyResult<Words> {
     match value.extract() {
         Ok(word) => Ok(lowest(word, bits)),
         Err(error) if !error.is_instance_of::<PyOverflowError>(value.py()) => Err(error),
         Err(_) => {
             let ones = 1u8.into_pyobject(value.py())?.lshift(bits)?.sub(1)?;
             let low = value.call_method0("__index__")?.bitand(ones)?;
-            let bytes = low.call_method1("to_bytes", (bits.div_ceil(64) * 8, "little"))?;
-            let words = bytes.cast::<PyBytes>()?.as_bytes().as_chunks().0.iter().copied().map(u64::from_le_bytes);
-            Ok(Words::More(words.collect()))
+            Ok(Words::More(words_of(&low, bits.div_ceil(64))?))
         }
     }
 }
@@ -166,7 +160,7 @@ fn text<'py>(id: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
     }
 }
 
-fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a [u8]> {
+fn utf8<'a>(text: &'a Bound<PyString>) -> PyResult<&'a [u8]> {
     let invalid = |_| {
         let shown = text.repr().map_or_else(|_| String::new(), |shown| shown.to_string_lossy().into_owned());
         InvalidValue::new_err(format!("the id {shown} is not valid text; it cannot be stored"))
@@ -174,10 +168,18 @@ fn utf8<'a>(text: &'a Bound<'_, PyString>) -> PyResult<&'a [u8]> {
     text.to_str().map(str::as_bytes).map_err(invalid)
 }
 
+/// Put a name into a list; *failed* is the first error.
+fn append_to(names: &Bound<PyList>, name: &[u8], failed: &mut PyResult<()>) {
+    let added = PyString::from_bytes(names.py(), name).and_then(|name| names.append(name));
+    if failed.is_ok() {
+        *failed = added;
+    }
+}
+
 impl StreamIndex {
     /// The value of a `Simhash`, if it has as many bits as the index.
-    fn value(&self, simhash: &Bound<'_, PyAny>) -> PyResult<Words> {
-        let (py, own) = (simhash.py(), self.bits.load(Ordering::Relaxed));
+    fn value(&self, simhash: &Bound<PyAny>) -> PyResult<Words> {
+        let (py, own) = (simhash.py(), self.stream.bits());
         if self.plain.get().is_some_and(|plain| simhash.get_type().is(plain))
             && let Ok(simhash) = simhash.cast::<SimhashValue>()
             && let (Some(word), bits) = simhash.get().word()
@@ -189,30 +191,7 @@ impl StreamIndex {
         if bits.extract::<usize>().ok() != Some(own) {
             return Err(PyAssertionError::new_err(format!("cannot index {bits} bits among {own}")));
         }
-        words(&simhash.getattr(intern!(py, "value"))?, own)
-    }
-
-    /// The entries, locked. While they are, nothing is called that may run Python code.
-    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Box<dyn Stream>>> {
-        loop {
-            match self.stream.try_lock() {
-                Ok(stream) => return Ok(stream),
-                // What was under way when the work was unwound may be there by half.
-                Err(TryLockError::Poisoned(_)) => {
-                    return Err(PyRuntimeError::new_err("an error left the index half changed; build it again"));
-                }
-                Err(TryLockError::WouldBlock) => py.detach(|| drop(self.stream.lock())),
-            }
-        }
-    }
-
-    fn settled(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Box<dyn Stream>>> {
-        let mut stream = self.lock(py)?;
-        if stream.is_behind() {
-            let waiting = &mut *stream;
-            py.detach(|| waiting.settle());
-        }
-        Ok(stream)
+        lowest_of(&simhash.getattr(intern!(py, "value"))?, own)
     }
 }
 
@@ -221,57 +200,40 @@ impl StreamIndex {
     /// A class made of this one may take what it likes.
     #[new]
     #[pyo3(signature = (*_arguments, **_options))]
-    fn new(_arguments: &Bound<'_, PyTuple>, _options: Option<&Bound<'_, PyDict>>) -> PyResult<StreamIndex> {
-        caught(|| {
-            let stream = Mutex::new(compat::stream(64, 0, &[], 0));
-            Ok(StreamIndex { bits: AtomicUsize::new(64), plain: OnceLock::new(), stream })
-        })
+    fn new(_arguments: &Bound<PyTuple>, _options: Option<&Bound<PyDict>>) -> PyResult<StreamIndex> {
+        caught(|| Ok(StreamIndex::default()))
     }
 
     /// Start again. A block is given by its first bit and the one after it. Objects of the class *plain*
     /// have the value that the native part of them has.
     fn _start(
         &self,
-        plain: Bound<'_, PyType>,
+        plain: Bound<PyType>,
         bits: usize,
         radius: u32,
         blocks: Vec<(usize, usize)>,
         limit: u32,
     ) -> PyResult<()> {
         caught(|| {
-            let fresh = compat::stream_of(bits, radius, &blocks, limit)?;
-            self.stream.clear_poison(); // nothing of what was there stays
-            let mut own = self.lock(plain.py())?;
+            self.stream.start(bits, radius, &blocks, limit, &aside(plain.py()))?;
             self.plain.get_or_init(|| plain.unbind());
-            self.bits.store(bits, Ordering::Relaxed);
-            *own = fresh;
             Ok(())
         })
     }
 
     /// Put in a fingerprint; one of up to 1,024 bits waits for the next query, to be added together with others.
-    fn add(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn add(&self, obj_id: &Bound<PyAny>, simhash: &Bound<PyAny>) -> PyResult<()> {
         caught(|| {
-            let value = self.value(simhash)?;
-            let name = text(obj_id)?;
-            let name = utf8(&name)?;
-            let mut stream = self.lock(simhash.py())?;
-            match attempt(|| stream.add(name, &value)) {
-                Some(true) => Ok(()),
-                Some(false) => Err(LimitReached::new_err("an index holds at most 4294967294 fingerprints")),
-                None => Err(PyMemoryError::new_err("not enough memory for this fingerprint")),
-            }
+            let (value, name) = (self.value(simhash)?, text(obj_id)?);
+            Ok(self.stream.add(utf8(&name)?, &value, &aside(simhash.py()))?)
         })
     }
 
     /// Take out the entry of that id and fingerprint, if there is one.
-    fn delete(&self, obj_id: &Bound<'_, PyAny>, simhash: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn delete(&self, obj_id: &Bound<PyAny>, simhash: &Bound<PyAny>) -> PyResult<()> {
         caught(|| {
-            let value = self.value(simhash)?;
-            let name = text(obj_id)?;
-            let name = utf8(&name)?;
-            self.settled(simhash.py())?.delete(name, &value);
-            Ok(())
+            let (value, name) = (self.value(simhash)?, text(obj_id)?);
+            Ok(self.stream.delete(utf8(&name)?, &value, &aside(simhash.py()))?)
         })
     }
 
@@ -279,15 +241,11 @@ impl StreamIndex {
     fn get_near_dups<'py>(own: &Bound<'py, Self>, simhash: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         let py = own.py();
         let (names, crowds) = caught(|| {
-            let value = own.get().value(simhash)?;
-            own.get().lock(py)?.prefetch(&value); // on its way while the list is made
-            let names = PyList::empty(py);
-            let mut failed = None;
-            let crowds = own.get().settled(py)?.near(&value, &mut |name| {
-                let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
-                failed = failed.take().or(added.err());
-            });
-            failed.map_or(Ok((names, crowds)), Err)
+            let (value, stream) = (own.get().value(simhash)?, &own.get().stream);
+            stream.prefetch(&value, &aside(py))?; // on its way while the list is made
+            let (names, mut failed) = (PyList::empty(py), Ok(()));
+            let crowds = stream.near(&value, &mut |name| append_to(&names, name, &mut failed), &aside(py))?;
+            failed.map(|()| (names, crowds))
         })?;
         if !crowds.is_empty() {
             own.call_method1(intern!(py, "_warn"), (simhash, crowds))?;
@@ -296,26 +254,21 @@ impl StreamIndex {
     }
 
     /// The ids and the words of all entries.
-    fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Row<'py, u64>)> {
+    fn _entries<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, Row<u64>)> {
         caught(|| {
-            let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
-            let (names, mut words, mut failed) = (PyList::empty(py), Vec::new(), None);
-            self.settled(py)?.each(&mut |name, row| {
-                let added = PyString::from_bytes(py, name).and_then(|name| names.append(name));
-                failed = failed.take().or(added.err());
-                append(&mut words, &row[..width]);
-            });
-            failed.map_or(Ok((names, words.into_pyarray(py))), Err)
+            let (names, mut failed) = (PyList::empty(py), Ok(()));
+            let words = self.stream.entries(&mut |name| append_to(&names, name, &mut failed), &aside(py))?;
+            failed.map(|()| (names, Row(words)))
         })
     }
 
     /// The words of everything that was removed, or queried and not found.
-    fn _asked<'py>(&self, py: Python<'py>) -> PyResult<Row<'py, u64>> {
-        caught(|| {
-            let width = self.bits.load(Ordering::Relaxed).div_ceil(64);
-            let mut words = Vec::new();
-            self.lock(py)?.each_asked(&mut |row| append(&mut words, &row[..width]));
-            Ok(words.into_pyarray(py))
-        })
+    fn _asked(&self, py: Python) -> PyResult<Row<u64>> {
+        caught(|| Ok(Row(self.stream.asked(&aside(py))?)))
     }
+}
+
+/// Lets go of the interpreter while it works.
+fn aside(py: Python) -> impl Fn(&mut (dyn FnMut() + Send)) {
+    move |work| py.detach(work)
 }

@@ -3,26 +3,30 @@
 
 use std::sync::Arc;
 
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyString;
 
-use super::arrays::{Row, Table, table};
-use super::errors::InvalidValue;
+use super::arrays::{Row, Table, Threads};
 use super::interrupt::{answered, caught, interruptible};
-use super::texts::{ManyTexts, text_of};
+use super::texts::{Bytes, ManyTexts, text_of};
 use crate::frequencies::shared::SharedFrequencies;
 use crate::frequencies::{DEFAULT_MAX_FEATURES, Frequencies, Frozen};
 use crate::hash::Hash;
 use crate::recipe::bands::BANDS;
-use crate::recipe::batches::is_short;
+use crate::recipe::batches::{Made, Weighted, is_short};
 use crate::recipe::{Recipe, Scratch, Spec};
-use crate::system::parallel::Cancel;
+use crate::system::fault::Fault;
 
-type Prints<'py> = (Table<'py, u64>, Row<'py, bool>);
+type Prints = (Table<u64>, Row<bool>);
 
 #[pyclass(name = "Recipe", module = "neardup._native", frozen)]
 pub struct NativeRecipe(pub(super) Arc<Recipe>);
+
+impl NativeRecipe {
+    fn prints(&self, (words, valid): Made) -> Prints {
+        (Table(words, self.0.words()), Row(valid))
+    }
+}
 
 #[pymethods]
 impl NativeRecipe {
@@ -30,7 +34,7 @@ impl NativeRecipe {
     #[pyo3(signature = (*, normalize, features, weights, hash, key, bits, digest_slice, bit_order, tie, empty, frequencies))]
     #[expect(clippy::too_many_arguments, reason = "one for each fact of a scheme, by name")]
     fn new(
-        py: Python<'_>,
+        py: Python,
         normalize: &str,
         features: &str,
         weights: &str,
@@ -41,7 +45,7 @@ impl NativeRecipe {
         bit_order: &str,
         tie: &str,
         empty: &str,
-        frequencies: Option<PyRef<'_, NativeFrequencies>>,
+        frequencies: Option<PyRef<NativeFrequencies>>,
     ) -> PyResult<NativeRecipe> {
         caught(|| {
             let frequencies = frequencies.map(|table| table.frozen(py)).transpose()?;
@@ -50,7 +54,7 @@ impl NativeRecipe {
         })
     }
 
-    fn fingerprint_one(&self, text: &Bound<'_, PyString>) -> PyResult<Option<Vec<u64>>> {
+    fn fingerprint_one(&self, text: &Bound<PyString>) -> PyResult<Option<Vec<u64>>> {
         caught(|| {
             let own = text_of(text);
             let run = || self.0.fingerprint_of_text(&own);
@@ -58,66 +62,41 @@ impl NativeRecipe {
         })
     }
 
-    fn fingerprints<'py>(
-        &self,
-        py: Python<'py>,
-        texts: ManyTexts<'py>,
-        threads: Option<usize>,
-    ) -> PyResult<Prints<'py>> {
-        caught(|| {
-            let texts = texts.texts()?;
-            let run = |cancel: &Cancel| self.0.fingerprints(&texts, threads, cancel);
-            let (words, valid) = interruptible(py, texts.are_long(), run)?;
-            Ok((table(py, words, self.0.words())?, valid.into_pyarray(py)))
-        })
+    fn fingerprints(&self, py: Python, texts: ManyTexts, threads: Threads) -> PyResult<Prints> {
+        let texts = texts.texts()?;
+        let made = interruptible(py, texts.are_long(), |cancel| self.0.fingerprints(&texts, threads, cancel))?;
+        Ok(self.prints(made))
     }
 
     /// The same, and the bands of each text.
-    fn banded<'py>(
-        &self,
-        py: Python<'py>,
-        texts: ManyTexts<'py>,
-        threads: Option<usize>,
-    ) -> PyResult<(Prints<'py>, Table<'py, u32>)> {
-        caught(|| {
-            let texts = texts.texts()?;
-            let run = |cancel: &Cancel| self.0.banded(&texts, threads, cancel);
-            let ((words, valid), bands) = interruptible(py, texts.are_long(), run)??;
-            let prints = (table(py, words, self.0.words())?, valid.into_pyarray(py));
-            Ok((prints, table(py, bands, BANDS)?))
-        })
+    fn banded(&self, py: Python, texts: ManyTexts, threads: Threads) -> PyResult<(Prints, Table<u32>)> {
+        let texts = texts.texts()?;
+        let (made, bands) = answered(py, texts.are_long(), |cancel| self.0.banded(&texts, threads, cancel))?;
+        Ok((self.prints(made), Table(bands, BANDS)))
     }
 
-    fn fingerprint_of_features(&self, py: Python<'_>, features: Vec<(String, i64)>) -> PyResult<Option<Vec<u64>>> {
+    fn fingerprint_of_features(&self, py: Python, features: Vec<Weighted>) -> PyResult<Option<Vec<u64>>> {
         interruptible(py, false, |_| self.0.fingerprint_of_features(&features))
     }
 
     /// Weight for minus weight against, a bit at a time.
-    fn votes<'py>(&self, py: Python<'py>, features: Vec<(String, i64)>) -> PyResult<Row<'py, i64>> {
-        Ok(answered(py, false, |_| self.0.balances(&features))?.into_pyarray(py))
+    fn votes(&self, py: Python, features: Vec<Weighted>) -> PyResult<Row<i64>> {
+        answered(py, false, |_| self.0.balances(&features)).map(Row)
     }
 
-    fn normalized(&self, text: &Bound<'_, PyString>) -> PyResult<String> {
+    fn normalized(&self, text: &Bound<PyString>) -> PyResult<String> {
         caught(|| Ok(String::from_utf8_lossy(&self.0.normalized(&text_of(text))).into_owned()))
     }
 
     /// Every feature of a text as (kind, text, hash), in the order of the text.
-    fn features(&self, text: &Bound<'_, PyString>) -> PyResult<Vec<(u8, String, u64)>> {
+    fn features(&self, text: &Bound<PyString>) -> PyResult<Vec<(u8, String, u64)>> {
         caught(|| Ok(self.0.listed(&text_of(text), &mut Scratch::default())))
     }
 
-    fn count(
-        &self,
-        py: Python<'_>,
-        texts: ManyTexts<'_>,
-        into: &Bound<'_, NativeFrequencies>,
-        threads: Option<usize>,
-    ) -> PyResult<()> {
-        caught(|| {
-            let (texts, into) = (texts.texts()?, &into.get().0);
-            interruptible(py, texts.are_long(), |cancel| {
-                into.counting(|table| self.0.count(&texts, table, threads, cancel));
-            })
+    fn count(&self, py: Python, texts: ManyTexts, into: PyRef<NativeFrequencies>, threads: Threads) -> PyResult<()> {
+        let (texts, into) = (texts.texts()?, &into.0);
+        interruptible(py, texts.are_long(), |cancel| {
+            into.counting(|table| self.0.count(&texts, table, threads, cancel));
         })
     }
 }
@@ -127,11 +106,11 @@ impl NativeRecipe {
 pub struct NativeFrequencies(pub(super) SharedFrequencies);
 
 impl NativeFrequencies {
-    pub(super) fn frozen(&self, py: Python<'_>) -> PyResult<Arc<Frozen>> {
+    pub(super) fn frozen(&self, py: Python) -> PyResult<Arc<Frozen>> {
         self.0.known().map_or_else(|| interruptible(py, false, |_| self.0.frozen()), Ok)
     }
 
-    fn settled<T: Send>(&self, py: Python<'_>, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> PyResult<T> {
+    fn settled<T: Send>(&self, py: Python, ask: impl FnOnce(&mut Frequencies) -> T + Send) -> PyResult<T> {
         interruptible(py, false, |_| self.0.settled(ask))
     }
 }
@@ -145,70 +124,55 @@ impl NativeFrequencies {
     }
 
     #[getter]
-    fn documents(&self, py: Python<'_>) -> PyResult<u64> {
+    fn documents(&self, py: Python) -> PyResult<u64> {
         self.settled(py, |table| table.documents())
     }
 
     #[getter]
-    fn features(&self, py: Python<'_>) -> PyResult<Option<usize>> {
+    fn features(&self, py: Python) -> PyResult<Option<usize>> {
         self.settled(py, |table| table.features())
     }
 
     #[getter]
-    fn max_features(&self, py: Python<'_>) -> PyResult<usize> {
+    fn max_features(&self, py: Python) -> PyResult<usize> {
         self.settled(py, |table| table.max_features())
     }
 
     /// Up to this frequency a feature is rare and keeps its whole weight.
     #[getter]
-    fn knee(&self, py: Python<'_>) -> PyResult<u32> {
+    fn knee(&self, py: Python) -> PyResult<u32> {
         Ok(self.frozen(py)?.knee())
     }
 
     #[getter]
-    fn digest(&self, py: Python<'_>) -> PyResult<String> {
+    fn digest(&self, py: Python) -> PyResult<String> {
         Ok(format!("{:032x}", self.frozen(py)?.digest))
     }
 
     /// In how many documents the feature of that hash was seen.
-    fn get(&self, py: Python<'_>, hash: u64) -> PyResult<u32> {
+    fn get(&self, py: Python, hash: u64) -> PyResult<u32> {
         self.settled(py, |table| table.get(hash))
     }
 
-    fn merge(&self, py: Python<'_>, other: &Bound<'_, NativeFrequencies>) -> PyResult<()> {
-        let other = other.get();
-        answered(py, false, |_| self.0.merge(&other.0))
+    fn merge(&self, py: Python, other: PyRef<NativeFrequencies>) -> PyResult<()> {
+        let other = &other.0;
+        answered(py, false, |_| self.0.merge(other))
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let bytes = self.settled(py, |table| table.to_bytes())?;
-        bytes_of(py, &bytes)
+    fn to_bytes(&self, py: Python) -> PyResult<Bytes> {
+        self.settled(py, |table| Bytes(table.to_bytes()))
     }
 
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<NativeFrequencies> {
-        let table = interruptible(py, false, |_| Frequencies::from_bytes(data))?;
-        table.map(|table| NativeFrequencies(SharedFrequencies::of(table))).map_err(InvalidValue::new_err)
+    fn from_bytes(py: Python, data: &[u8]) -> PyResult<NativeFrequencies> {
+        let table = answered(py, false, |_| Frequencies::from_bytes(data).map_err(Fault::Value))?;
+        Ok(NativeFrequencies(SharedFrequencies::of(table)))
     }
-}
-
-/// `PyBytes::new`, but with an error instead of a panic if there is no memory.
-fn bytes_of<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    PyBytes::new_with(py, bytes.len(), |out| {
-        out.copy_from_slice(bytes);
-        Ok(())
-    })
 }
 
 /// The first *size* bytes of the digest of *data*.
 #[pyfunction]
 #[pyo3(signature = (hash, data, size, key = None))]
-pub fn digest<'py>(
-    py: Python<'py>,
-    hash: &str,
-    data: &[u8],
-    size: usize,
-    key: Option<&[u8]>,
-) -> PyResult<Bound<'py, PyBytes>> {
-    caught(|| bytes_of(py, &Hash::named_digest(hash, key, data, size)?))
+pub fn digest(hash: &str, data: &[u8], size: usize, key: Option<&[u8]>) -> PyResult<Bytes> {
+    caught(|| Ok(Bytes(Hash::named_digest(hash, key, data, size)?)))
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use super::errors::InvalidType;
 use super::interrupt::caught;
@@ -31,15 +31,32 @@ impl<'py> FromPyObject<'_, 'py> for ManyTexts<'py> {
 
 impl ManyTexts<'_> {
     pub fn texts(&self) -> PyResult<Texts<'_>> {
-        match self {
+        caught(|| match self {
             ManyTexts::Strings(strings) => Ok(Texts::of_strings(strings.iter().map(text_of))),
             ManyTexts::Arrow(array) => Ok(Texts::of_arrow(array)?),
-        }
+        })
+    }
+}
+
+/// Bytes that become Python's.
+pub struct Bytes(pub Vec<u8>);
+
+impl<'py> IntoPyObject<'py> for Bytes {
+    type Target = PyBytes;
+    type Output = Bound<'py, PyBytes>;
+    type Error = PyErr;
+
+    /// As `PyBytes::new`, but with an error instead of a panic if there is no memory.
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        PyBytes::new_with(py, self.0.len(), |out| {
+            out.copy_from_slice(&self.0);
+            Ok(())
+        })
     }
 }
 
 /// The text of a Python string; lone surrogates become U+FFFD.
-pub fn text_of<'a>(string: &'a Bound<'_, PyString>) -> Cow<'a, str> {
+pub fn text_of<'a>(string: &'a Bound<PyString>) -> Cow<'a, str> {
     string.to_str().map_or_else(
         |_| {
             // Encoded with the surrogates let through, each is three bytes that are not UTF-8.

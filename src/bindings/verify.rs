@@ -3,12 +3,10 @@
 
 use std::path::PathBuf;
 
-use numpy::{IntoPyArray, PyReadonlyArray1};
-use pyo3::exceptions::PyKeyError;
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::arrays::{Numbers, Row, Table, table};
+use super::arrays::{Numbers, Row, Table, Threads};
 use super::interrupt::{answered, caught};
 use super::text::{NativeFrequencies, NativeRecipe};
 use crate::arrow::array::ArrowTexts;
@@ -37,19 +35,29 @@ pub fn text_rule() -> PyResult<Tables> {
 /// An order of *pairs* in which those of near documents are together, and where its parts end: no
 /// document has pairs in two parts, each of which has at least *least* pairs.
 #[pyfunction]
-pub fn walk_pairs<'py>(
-    py: Python<'py>,
+pub fn walk_pairs(
+    py: Python,
     documents: usize,
-    left: Numbers<'py>,
-    right: Numbers<'py>,
+    left: Numbers,
+    right: Numbers,
     least: usize,
-) -> PyResult<(Row<'py, u32>, Vec<usize>)> {
+) -> PyResult<(Row<u32>, Vec<usize>)> {
     let (left, right) = (left.as_slice()?, right.as_slice()?);
-    let found = answered(py, false, |_| walk_of(documents, left, right, least))?;
-    Ok((found.order.into_pyarray(py), found.ends))
+    answered(py, false, |_| walk_of(documents, left, right, least)).map(|found| (Row(found.order), found.ends))
 }
 
-type Verdicts<'py> = (Row<'py, u8>, Row<'py, u16>, Row<'py, u16>, Row<'py, u16>);
+type Verdicts = (Row<u8>, Row<u16>, Row<u16>, Row<u16>);
+
+/// The rule, of which Python gives each setting by name.
+pub struct TextRule(Rule);
+
+impl FromPyObject<'_, '_> for TextRule {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, '_, PyAny>) -> PyResult<TextRule> {
+        Rule::read(|name| given.get_item(name)?.extract()).map(TextRule)
+    }
+}
 
 /// Measures and judges pairs of texts that were set aside.
 #[pyclass(module = "neardup._native", name = "Verifier")]
@@ -60,9 +68,9 @@ impl NativeVerifier {
     /// For texts that *frequencies* have counted; what takes more than *memory* bytes goes to a file at *spill*.
     #[new]
     fn new(
-        py: Python<'_>,
-        recipe: PyRef<'_, NativeRecipe>,
-        frequencies: Option<PyRef<'_, NativeFrequencies>>,
+        py: Python,
+        recipe: PyRef<NativeRecipe>,
+        frequencies: Option<PyRef<NativeFrequencies>>,
         memory: usize,
         spill: Option<PathBuf>,
     ) -> PyResult<NativeVerifier> {
@@ -73,18 +81,18 @@ impl NativeVerifier {
     }
 
     /// From now on texts of the *wanted* numbers, below *count*, are expected, and no others.
-    fn expect(&mut self, count: usize, wanted: Numbers<'_>) -> PyResult<()> {
+    fn expect(&mut self, count: usize, wanted: Numbers) -> PyResult<()> {
         caught(|| Ok(self.0.expect(count, wanted.as_slice()?)?))
     }
 
     /// Set aside the texts of an Arrow array where *numbers* names a document (-1: none).
-    fn add(&mut self, py: Python<'_>, numbers: Numbers<'_>, texts: ArrowTexts) -> PyResult<()> {
+    fn add(&mut self, py: Python, numbers: Numbers, texts: ArrowTexts) -> PyResult<()> {
         let numbers = numbers.as_slice()?;
         answered(py, false, |cancel| self.0.add_all(numbers, &texts, cancel))
     }
 
     /// Forget the texts of these numbers.
-    fn remove(&mut self, py: Python<'_>, numbers: Numbers<'_>) -> PyResult<usize> {
+    fn remove(&mut self, py: Python, numbers: Numbers) -> PyResult<usize> {
         let numbers = numbers.as_slice()?;
         answered(py, false, |_| self.0.remove(numbers))
     }
@@ -96,23 +104,16 @@ impl NativeVerifier {
     }
 
     /// Plain, weighted and rare similarity, and shared and all features, of each pair.
-    fn measure<'py>(
-        &mut self,
-        py: Python<'py>,
-        left: Numbers<'py>,
-        right: Numbers<'py>,
-        threads: Option<usize>,
-    ) -> PyResult<Table<'py, u32>> {
-        let found = self.run(py, &left, &right, |verifier, pairs, cancel| verifier.measure(pairs, threads, cancel))?;
-        table(py, found.into_flattened(), 6)
+    fn measure(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Table<u32>> {
+        self.run(py, left, right, |own, pairs, cancel| own.measure(pairs, threads, cancel)).map(Table::from)
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).
     fn set_neighbours(
         &mut self,
-        left: Numbers<'_>,
-        right: Numbers<'_>,
-        plain: PyReadonlyArray1<'_, u16>,
+        left: Numbers,
+        right: Numbers,
+        plain: PyReadonlyArray1<u16>,
         same: u16,
     ) -> PyResult<()> {
         caught(|| {
@@ -122,31 +123,31 @@ impl NativeVerifier {
     }
 
     /// The reason of each pair's verdict, and its plain, weighted and rare similarity.
-    fn judge<'py>(
+    fn judge(
         &mut self,
-        py: Python<'py>,
-        left: Numbers<'py>,
-        right: Numbers<'py>,
-        rule: &Bound<'py, PyDict>,
-        threads: Option<usize>,
-    ) -> PyResult<Verdicts<'py>> {
-        let rule = rule_of(rule)?;
-        self.verdicts(py, &left, &right, |own, pairs, cancel| own.judge(pairs, &rule, threads, cancel))
+        py: Python,
+        left: Numbers,
+        right: Numbers,
+        rule: TextRule,
+        threads: Threads,
+    ) -> PyResult<Verdicts> {
+        self.run(py, left, right, |own, pairs, cancel| own.judge(pairs, &rule.0, threads, cancel).map(verdicts))
     }
 
     /// The same of pairs that are all there are of their documents: from *near* on two of them are
     /// neighbours, from *same* on nearly identical.
-    fn judge_together<'py>(
+    fn judge_together(
         &mut self,
-        py: Python<'py>,
-        left: Numbers<'py>,
-        right: Numbers<'py>,
-        rule: &Bound<'py, PyDict>,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
+        rule: TextRule,
         bounds: (u16, u16),
-        threads: Option<usize>,
-    ) -> PyResult<Verdicts<'py>> {
-        let rule = rule_of(rule)?;
-        self.verdicts(py, &left, &right, |own, pairs, cancel| own.judge_together(pairs, &rule, bounds, threads, cancel))
+        threads: Threads,
+    ) -> PyResult<Verdicts> {
+        self.run(py, left, right, |own, pairs, cancel| {
+            own.judge_together(pairs, &rule.0, bounds, threads, cancel).map(verdicts)
+        })
     }
 }
 
@@ -161,9 +162,9 @@ impl NativeVerifier {
     /// What *work* finds of pairs, without the interpreter.
     fn run<T: Send>(
         &mut self,
-        py: Python<'_>,
-        left: &Numbers<'_>,
-        right: &Numbers<'_>,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
         work: impl FnOnce(&mut Verifier, &[(u32, u32)], &Cancel) -> Result<T, Stop> + Send,
     ) -> PyResult<T> {
         let (left, right) = (left.as_slice()?, right.as_slice()?);
@@ -172,21 +173,9 @@ impl NativeVerifier {
             work(&mut self.0, &pairs, cancel)
         })
     }
-
-    fn verdicts<'py>(
-        &mut self,
-        py: Python<'py>,
-        left: &Numbers<'py>,
-        right: &Numbers<'py>,
-        judge: impl FnOnce(&mut Verifier, &[(u32, u32)], &Cancel) -> Result<Vec<Verdict>, Stop> + Send,
-    ) -> PyResult<Verdicts<'py>> {
-        let (reasons, [plain, weighted, rare]) =
-            self.run(py, left, right, |own, pairs, cancel| judge(own, pairs, cancel).map(|found| columns(&found)))?;
-        Ok((reasons.into_pyarray(py), plain.into_pyarray(py), weighted.into_pyarray(py), rare.into_pyarray(py)))
-    }
 }
 
-/// The rule, of which Python gives each setting by name.
-fn rule_of(settings: &Bound<'_, PyDict>) -> PyResult<Rule> {
-    Rule::read(|name| settings.get_item(name)?.ok_or_else(|| PyKeyError::new_err(name))?.extract())
+fn verdicts(found: Vec<Verdict>) -> Verdicts {
+    let (reasons, [plain, weighted, rare]) = columns(&found);
+    (Row(reasons), Row(plain), Row(weighted), Row(rare))
 }

@@ -4,6 +4,7 @@
 pub mod census;
 pub mod long;
 pub mod names;
+pub mod shared;
 pub mod short;
 pub mod stream;
 pub mod words;

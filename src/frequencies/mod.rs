@@ -284,7 +284,7 @@ pub struct Counter<'a> {
     census: Option<SeenGrams>,
 }
 
-/// So many features are passed on at once.
+/// This many features are passed on at once.
 const MANY: usize = 1 << 14;
 
 impl Counter<'_> {

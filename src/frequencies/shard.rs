@@ -161,7 +161,7 @@ pub fn line_of(lines: usize, key: u64, spread: Spread) -> usize {
     spread.of(key) as usize & (lines - 1)
 }
 
-/// So many of the same value, in large pages where they are many.
+/// This many of the same value, in large pages where they are many.
 pub fn large<T: Clone>(count: usize, value: T) -> Vec<T> {
     let mut found = memory::room_for(count);
     found.resize(count, value);

@@ -9,6 +9,7 @@ use crate::index::frozen::Frozen;
 use crate::index::ids::{Id, Ids, Named};
 use crate::index::{Hit, Index};
 use crate::join::rows::Given;
+use crate::system::fault::Fault;
 use crate::system::memory::{append, attempt, gathered, room_for};
 use crate::system::parallel::{Cancel, Cancelled, share, thread_count};
 
@@ -148,25 +149,54 @@ pub enum Refusal {
     Stopped,
 }
 
+impl From<Refusal> for Fault {
+    fn from(refusal: Refusal) -> Fault {
+        match refusal {
+            Refusal::Mixed => Fault::Type("the ids of an index are all integers or all str; use one kind".into()),
+            Refusal::Full => Fault::Limit("an index holds at most 4294967294 fingerprints".into()),
+            Refusal::Memory => Fault::Memory("not enough memory for these fingerprints; the index is as it was".into()),
+            Refusal::Torn => Fault::Runtime("an error left the index half changed; load it or build it again".into()),
+            Refusal::Stopped => Fault::Runtime("stopped".into()),
+        }
+    }
+}
+
 impl From<Cancelled> for Refusal {
     fn from(_: Cancelled) -> Refusal {
         Refusal::Stopped
     }
 }
 
-/// The ids of new entries.
+/// Ids as they are handed over.
 #[derive(Clone, Copy)]
 pub enum Names<'a> {
+    One(Id<'a>),
     Numbers(&'a [i64]),
-    Texts(&'a [Id<'a>]),
+    /// A list of texts, which also an empty one is.
+    Texts(&'a Ids),
 }
 
-impl Names<'_> {
+impl<'a> Names<'a> {
+    pub const NONE: Names<'static> = Names::Numbers(&[]);
+
     fn len(&self) -> usize {
         match self {
+            Names::One(_) => 1,
             Names::Numbers(numbers) => numbers.len(),
             Names::Texts(texts) => texts.len(),
         }
+    }
+
+    fn get(&self, at: usize) -> Id<'a> {
+        match *self {
+            Names::One(id) => id,
+            Names::Numbers(numbers) => Id::Number(numbers[at]),
+            Names::Texts(texts) => texts.get(at as u32),
+        }
+    }
+
+    fn are_texts(&self) -> bool {
+        matches!(self, Names::Texts(_) | Names::One(Id::Text(_)))
     }
 }
 
@@ -219,7 +249,7 @@ impl AnyIndex {
         &mut self,
         named: Names<'_>,
         rows: Given<'_>,
-        replaced: &[Id<'_>],
+        replaced: Names<'_>,
         threads: usize,
     ) -> Result<(), Refusal> {
         self.sound()?;
@@ -230,7 +260,7 @@ impl AnyIndex {
     }
 
     fn put(&mut self, named: Names<'_>, rows: Given<'_>, threads: usize) -> Result<(), Refusal> {
-        let (count, texts) = (named.len(), matches!(named, Names::Texts(_)));
+        let (count, texts) = (named.len(), named.are_texts());
         if self.ids.len() > 0 && count > 0 && self.ids.are_texts() != texts {
             return Err(Refusal::Mixed);
         }
@@ -243,7 +273,7 @@ impl AnyIndex {
             let done = attempt(|| {
                 match named {
                     Names::Numbers(numbers) => _ = own.ids.extend(numbers),
-                    Names::Texts(texts) => texts.iter().for_each(|id| _ = own.ids.push(*id)),
+                    _ => (0..count).for_each(|at| _ = own.ids.push(named.get(at))),
                 }
                 own.entries.put(rows, threads);
             });
@@ -262,18 +292,7 @@ impl AnyIndex {
 
     /// Put in one row.
     pub fn add_one(&mut self, id: Id<'_>, value: &[u64]) -> Result<(), Refusal> {
-        let (number, text);
-        let named = match id {
-            Id::Number(own) => {
-                number = [own];
-                Names::Numbers(&number)
-            }
-            Id::Text(_) => {
-                text = [id];
-                Names::Texts(&text)
-            }
-        };
-        self.add(named, Given::whole(value, value.len()), &[], thread_count(None))
+        self.add(Names::One(id), Given::whole(value, value.len()), Names::NONE, thread_count(None))
     }
 
     /// Order hits by query, distance, id.
@@ -332,14 +351,14 @@ impl AnyIndex {
     }
 
     /// All entries that these ids have.
-    fn entries_of(&mut self, list: &[Id<'_>]) -> Vec<u32> {
+    fn entries_of(&mut self, named: Names<'_>) -> Vec<u32> {
         let mut entries = Vec::new();
-        list.iter().for_each(|id| append(&mut entries, &self.ids.entries(*id)));
+        (0..named.len()).for_each(|at| append(&mut entries, &self.ids.entries(named.get(at))));
         entries
     }
 
     /// Remove all entries of each id; how many went.
-    pub fn remove(&mut self, ids: &[Id<'_>]) -> Result<usize, Refusal> {
+    pub fn remove(&mut self, ids: Names<'_>) -> Result<usize, Refusal> {
         self.sound()?;
         let gone = self.entries_of(ids);
         Ok(self.take_out(&gone))
@@ -387,8 +406,10 @@ impl AnyIndex {
 mod tests {
     use super::*;
 
-    fn texts<'a>(names: &[&'a str]) -> Vec<Id<'a>> {
-        names.iter().map(|name| Id::Text(name.as_bytes())).collect()
+    fn texts(names: &[&str]) -> Ids {
+        let mut ids = Ids::texts();
+        names.iter().for_each(|name| assert!(ids.push(Id::Text(name.as_bytes()))));
+        ids
     }
 
     fn found(index: &AnyIndex, value: &[u64], radius: u32) -> Vec<(u32, u32)> {
@@ -401,7 +422,7 @@ mod tests {
             let mut index = AnyIndex::new(64 * words, 2);
             let mut rows = vec![9; 2 * words];
             rows[words] = 8;
-            index.add(Names::Numbers(&[5, 4]), Given::whole(&rows, words), &[], 1).unwrap();
+            index.add(Names::Numbers(&[5, 4]), Given::whole(&rows, words), Names::NONE, 1).unwrap();
             assert_eq!(found(&index, &rows[..words], 2), [(0, 0), (1, 1)]);
             assert_eq!(index.items().1, rows);
         }
@@ -410,7 +431,7 @@ mod tests {
     #[test]
     fn equally_near_entries_come_in_the_order_of_their_ids() {
         let mut index = AnyIndex::new(64, 3);
-        index.add(Names::Texts(&texts(&["b", "a"])), Given::whole(&[1, 1], 1), &[], 1).unwrap();
+        index.add(Names::Texts(&texts(&["b", "a"])), Given::whole(&[1, 1], 1), Names::NONE, 1).unwrap();
         assert_eq!(found(&index, &[1], 0), [(1, 0), (0, 0)]);
     }
 
@@ -426,17 +447,17 @@ mod tests {
     fn what_is_replaced_goes_when_its_successor_comes() {
         let mut index = AnyIndex::new(64, 0);
         index.add_one(Id::Number(7), &[1]).unwrap();
-        index.add(Names::Numbers(&[7]), Given::whole(&[2], 1), &[Id::Number(7)], 1).unwrap();
+        index.add(Names::Numbers(&[7]), Given::whole(&[2], 1), Names::One(Id::Number(7)), 1).unwrap();
         assert_eq!((found(&index, &[1], 0), found(&index, &[2], 0)), (vec![], vec![(1, 0)]));
     }
 
     #[test]
     fn only_the_entries_of_an_id_with_a_value_go() {
         let mut index = AnyIndex::new(64, 0);
-        index.add(Names::Numbers(&[7, 7, 8]), Given::whole(&[1, 2, 1], 1), &[], 1).unwrap();
+        index.add(Names::Numbers(&[7, 7, 8]), Given::whole(&[1, 2, 1], 1), Names::NONE, 1).unwrap();
         assert_eq!(index.remove_one(Id::Number(7), &[1]), Ok(1));
         assert_eq!(found(&index, &[1], 0), [(2, 0)]);
-        assert_eq!(index.remove(&[Id::Number(7), Id::Number(9)]), Ok(1));
+        assert_eq!(index.remove(Names::Numbers(&[7, 9])), Ok(1));
         assert_eq!(index.len(), 1);
     }
 
@@ -445,9 +466,8 @@ mod tests {
         let count = 10_000;
         let mut index = AnyIndex::new(64, 0);
         let (ids, rows): (Vec<i64>, Vec<u64>) = (0..count).map(|row| (row, row as u64)).unzip();
-        index.add(Names::Numbers(&ids), Given::whole(&rows, 1), &[], 2).unwrap();
-        let gone: Vec<Id<'_>> = ids[1..].iter().map(|&id| Id::Number(id)).collect();
-        assert_eq!(index.remove(&gone), Ok(count as usize - 1));
+        index.add(Names::Numbers(&ids), Given::whole(&rows, 1), Names::NONE, 2).unwrap();
+        assert_eq!(index.remove(Names::Numbers(&ids[1..])), Ok(count as usize - 1));
         assert_eq!(index.ids.len(), 1, "the others are gone for good");
         assert_eq!(found(&index, &[0], 0), [(0, 0)]);
     }
@@ -455,7 +475,7 @@ mod tests {
     #[test]
     fn the_nearest_are_found_beyond_the_radius() {
         let mut index = AnyIndex::new(64, 0);
-        index.add(Names::Numbers(&[0, 1, 2]), Given::whole(&[0, 1, 7], 1), &[], 1).unwrap();
+        index.add(Names::Numbers(&[0, 1, 2]), Given::whole(&[0, 1, 7], 1), Names::NONE, 1).unwrap();
         let rows = Given { words: &[0, 7], width: 1, valid: Some(&[true, false]) };
         let hits = index.nearest(rows, 2, 2, &Cancel::new()).unwrap();
         let hits: Vec<_> = hits.iter().map(|hit| (hit.query, hit.distance, hit.entry)).collect();
@@ -467,7 +487,7 @@ mod tests {
         let mut index = AnyIndex::new(64, 0);
         index.torn = true;
         assert_eq!(index.add_one(Id::Number(1), &[1]), Err(Refusal::Torn));
-        assert_eq!(index.remove(&[]), Err(Refusal::Torn));
+        assert_eq!(index.remove(Names::NONE), Err(Refusal::Torn));
         assert!(index.snapshot().is_err());
     }
 }

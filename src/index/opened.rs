@@ -13,6 +13,7 @@ use crate::index::Index;
 use crate::index::any::{AnyIndex, Entries};
 use crate::index::file::{self, Damage, Stamp};
 use crate::index::ids::Named;
+use crate::system::fault::Fault;
 
 /// An index, with what its file says beside.
 pub struct Opened {
@@ -30,6 +31,18 @@ pub enum Refused {
     /// It was changed while it was read.
     Changed,
     Damaged(String),
+}
+
+impl Refused {
+    /// What is said of it where the file is at *path*.
+    pub fn at(self, path: &Path) -> Fault {
+        let name = path.display();
+        match self {
+            Refused::Changed => Fault::Changed(format!("'{name}' was changed while it was read; load it again")),
+            Refused::Damaged(what) => Fault::Damaged(format!("{name}: {what}")),
+            Refused::Io(error) => Fault::of_file(&error, name),
+        }
+    }
 }
 
 impl From<Damage> for Refused {
@@ -150,7 +163,7 @@ mod tests {
             let rows: Vec<u64> = (0..9000 * words as u64).map(|at| crate::hash::mix::finish(at % 77_777)).collect();
             let rows = &rows[..(20_000 / words).min(9000) * words];
             let ids: Vec<i64> = (0..(rows.len() / words) as i64).map(|id| 3 * id).collect();
-            index.add(Names::Numbers(&ids), Given::whole(rows, words), &[], 2).unwrap();
+            index.add(Names::Numbers(&ids), Given::whole(rows, words), Names::NONE, 2).unwrap();
             let written = bytes(&index);
             assert_eq!(u32::from_le_bytes(written[28..32].try_into().unwrap()), words.next_power_of_two() as u32);
             let opened = read(&written).unwrap();
@@ -164,7 +177,7 @@ mod tests {
     #[test]
     fn a_damaged_byte_is_found() {
         let mut index = AnyIndex::new(64, 1);
-        index.add(Names::Numbers(&[1, 2]), Given::whole(&[5, 6], 1), &[], 1).unwrap();
+        index.add(Names::Numbers(&[1, 2]), Given::whole(&[5, 6], 1), Names::NONE, 1).unwrap();
         let mut written = bytes(&index);
         let last = written.len() - 1;
         written[last] ^= 1;

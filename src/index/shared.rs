@@ -8,6 +8,7 @@ use crate::index::Hit;
 use crate::index::any::{AnyIndex, Refusal};
 use crate::index::ids::Ids;
 use crate::index::opened::Watch;
+use crate::system::fault::Fault;
 
 /// Readers share it; a writer has it alone.
 pub struct SharedIndex {
@@ -15,6 +16,11 @@ pub struct SharedIndex {
     pub bits: usize,
     pub radius: u32,
     watch: Option<Watch>,
+}
+
+fn changed(path: &Path) -> Fault {
+    let how = "was changed while it was in use; load it again (map=False reads it into memory)";
+    Fault::Changed(format!("'{}' {how}", path.display()))
 }
 
 /// Hits, and the id of each.
@@ -26,13 +32,8 @@ impl SharedIndex {
         SharedIndex { index: RwLock::new(index), bits, radius, watch }
     }
 
-    /// Do *work* on what was checked. Of a file that changed under its map, before or meanwhile, *changed* says
-    /// what the answer is.
-    pub fn on_what_was_checked<T, E>(
-        &self,
-        changed: impl Fn(&Path) -> E,
-        work: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
+    /// Do *work* on what was checked. A file that changed under its map, before or meanwhile, is a fault.
+    pub fn on_what_was_checked<T, E: From<Fault>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_needed()) else {
             return work();
         };
@@ -87,6 +88,7 @@ impl AnyIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::any::Names;
     use crate::index::ids::Id;
 
     fn shared() -> SharedIndex {
@@ -103,7 +105,7 @@ mod tests {
             let index = shared.read().unwrap();
             index.named(index.search_one(&[2], 3))
         };
-        shared.write().remove(&[Id::Text(b"one")]).unwrap();
+        shared.write().remove(Names::One(Id::Text(b"one"))).unwrap();
         assert_eq!(hits.iter().map(|hit| hit.distance).collect::<Vec<_>>(), [0, 2]);
         assert_eq!((ids.get(0), ids.get(1)), (Id::Text(b"two"), Id::Text(b"one")));
         let (ids, words) = shared.read().unwrap().named_items();
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn without_a_file_nothing_is_looked_at() {
-        let answer = shared().on_what_was_checked(|_| "changed", || Ok(7));
+        let answer = shared().on_what_was_checked(|| Ok::<_, Fault>(7));
         assert_eq!(answer, Ok(7));
     }
 }

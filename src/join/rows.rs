@@ -67,6 +67,18 @@ impl From<Fault> for Failure {
     }
 }
 
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Fault {
+        match failure {
+            Failure::Stopped => Fault::Runtime("stopped".into()),
+            Failure::TooMany(count) => Fault::Limit(format!(
+                "the answer has {count} pairs or more; use join_batches to stream them, or groups"
+            )),
+            Failure::Wrong(fault) => fault,
+        }
+    }
+}
+
 impl From<Stop> for Failure {
     fn from(stop: Stop) -> Failure {
         match stop {

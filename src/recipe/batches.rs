@@ -24,7 +24,7 @@ pub fn is_short(text: &str) -> bool {
 }
 
 /// The words of all fingerprints, and which texts have one.
-type Made = (Vec<u64>, Vec<bool>);
+pub type Made = (Vec<u64>, Vec<bool>);
 
 /// A feature as somebody gives it, and its weight.
 pub type Weighted = (String, i64);

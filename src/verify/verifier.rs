@@ -65,6 +65,17 @@ impl From<Fault> for Stop {
     }
 }
 
+impl From<Stop> for Fault {
+    fn from(stop: Stop) -> Fault {
+        match stop {
+            Stop::Io(error) => Fault::System(None, error.to_string(), String::new()),
+            Stop::Wrong(fault) => fault,
+            // Only by an exception, which Python has raised.
+            Stop::Cancelled => Fault::value("cancelled"),
+        }
+    }
+}
+
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         Stop::Io(error)

@@ -20,7 +20,7 @@ mod rounds;
 use crate::recipe::tally::rounds::{List, Row, gather, tally};
 use crate::system::memory;
 
-/// So many more values than there are have room in the answer.
+/// The answer has room for this many more values than there are.
 pub const ROOM: usize = 16;
 
 #[derive(Default)]
