@@ -118,7 +118,7 @@ def duckdb_join(words: np.ndarray, work: Workload) -> Task:
             f"select a.id, b.id from t a join t b on a.k{block} = b.k{block} where {near}"
             for block in range(4)
         )
-        return int(base.execute(f"select count(*) from ({query})").fetchone()[0])
+        return int(base.execute(f"select count(*) from ({query})").fetchall()[0][0])
 
     return Task(join, len(words), integer)
 
