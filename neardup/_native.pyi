@@ -1,6 +1,6 @@
 """The native core: batches in, numpy out. Use the Python functions; these are their loops."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any, final
 
 import numpy as np
@@ -327,6 +327,12 @@ def read_jsonl(
     block: bytes, text: str, id: str
 ) -> tuple[_Column, _Column | None, npt.NDArray[np.int64]] | None:
     """Offsets and bytes of texts and ids, and where lines begin; None for a block with a doubtful line."""
+
+def read_jsonl_fields(
+    block: bytes, fields: Sequence[str], id: str, between: str, limit: int
+) -> tuple[_Column, _Column | None, npt.NDArray[np.int64]] | None:
+    """The same for texts made of several *fields*, with *between* between two; None also if no line has one
+    of them or a text is longer than *limit* bytes."""
 
 def walk_pairs(
     documents: int, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], least: int

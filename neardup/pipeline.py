@@ -10,7 +10,7 @@ against the one that stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from inspect import signature
@@ -58,7 +58,7 @@ def dedupe(
     settings: Settings | None = None,
     scheme: str | Scheme | None = None,
     protect: Any = None,
-    text_field: str = "text",
+    text_field: str | Sequence[str] = "text",
     id_field: str | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -93,7 +93,6 @@ def dedupe(
     named = None if scheme is None else scheme_of(scheme)
     content = content_for(data, scheme=named)
     settings = _settings(settings, choices if settings is not None else {**content.defaults, **choices})
-    check_text("text_field", text_field)
     if id_field is not None:
         check_text("id_field", id_field)
     threads, memory = check_threads(threads), whole("memory", memory, 1)

@@ -167,7 +167,7 @@ class Result:
             at[np.concatenate(places) - 1] = found
         rows = pa.array(at, mask=at < 0)
         columns = {prefix + name: known.column(name).take(rows) for name in ADDED}
-        return held.with_columns(pa.table(columns), self.source.request.text_field)
+        return held.with_columns(pa.table(columns), self.source.request.text_names[0])
 
     def report(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write a page that shows the result: clusters, close calls, what each source loses, and guards.

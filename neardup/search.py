@@ -18,7 +18,7 @@ from neardup.contents.text_search import SIMILARITY, search_text_index, search_t
 from neardup.errors import InvalidValue, Said, Setting, shown
 from neardup.index import Index
 from neardup.schemes import Scheme
-from neardup.sources import FORMATS, Source, format_of, is_file_name, open_source
+from neardup.sources import FORMATS, Reading, Source, format_of, is_file_name, open_source
 from neardup.sources.files import File
 
 __all__ = [
@@ -47,18 +47,21 @@ def search(
     ignore_colour: bool = False,
     rejected: bool = False,
     threads: int | None = None,
+    reading: Reading | None = None,
 ) -> list[Match]:
     """Search *data* (files, folders, indexes) for a file, an image or a text, or for a text given itself.
 
     A text is near if `dedupe` would accept the two; with *rejected* the result also has those that are as
     similar but not accepted. *scheme* names the scheme of the indexes, if it is not a built-in one. With
-    *ignore_colour* an image in clearly different colours is found as well.
+    *ignore_colour* an image in clearly different colours is found as well. *reading* says where the documents
+    of files have their text and id.
     """
     indexes = [path for path in data if is_index(path)]
     others = [path for path in data if path not in indexes]
     _check_question(question, others)
     content = _content(question)
-    asked, wanted = content.question(question), Wanted(scheme, ignore_colour, threads)
+    asked = content.question(question)
+    wanted = Wanted(scheme, ignore_colour, threads, reading or Reading())
     found: list[Match] = []
     for path in indexes:
         found += content.search_index(asked, Index.load(path), wanted)
@@ -114,13 +117,15 @@ def index_radius(scheme: Scheme) -> int:
     return content_of(scheme).index_radius(scheme)
 
 
-def fill(index: Index, data: Any, scheme: Scheme, *, threads: int | None = None) -> Source:
+def fill(
+    index: Index, data: Any, scheme: Scheme, *, threads: int | None = None, reading: Reading | None = None
+) -> Source:
     """Fingerprint the documents of *data* into *index*, in place of what it held for the same ids.
 
     For an image the whole is held and, if it has flat borders, also what is inside them.
     """
     content = content_of(scheme)
-    source = open_source(data, format=content.format, unique=True)
+    source = open_source(data, reading or Reading(), format=content.format, unique=True)
     for batch in source:
         ids = batch.ids.to_pylist()
         index.remove(ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NewType, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NewType, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,13 @@ class Document:
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
+class Lacking(NamedTuple):
+    """Fields that no document of a batch has, and those that the first one has."""
+
+    names: frozenset[str]
+    there: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Documents that are next to each other in one input, as Arrow arrays of equal length.
@@ -56,6 +63,8 @@ class Batch:
     records: Callable[[list[int]], Iterable[tuple[int, bytes]]] | None = None
     """For line formats, while they are read: the offsets and bytes of the records of some rows."""
     images: npt.NDArray[np.uint8] | None = None  # thumbnails; `texts` are then the SHA-256 of the files
+    lacking: Lacking | None = None
+    """If the text has several fields: those that no document of this batch has."""
 
     def __len__(self) -> int:
         return len(self.ids)

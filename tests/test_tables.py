@@ -255,6 +255,15 @@ def test_a_name_that_a_record_has_is_never_replaced(data: Any) -> None:
         nd.dedupe(data).annotate()
 
 
+def test_a_null_text_in_a_table_of_views_is_one_bad_record() -> None:
+    frame = pl.DataFrame(
+        {"id": ["a", "b", "c"], "text": ["one two three", None, "four five six"], "n": [1, 2, 3]}
+    )
+    result = nd.dedupe(frame, keep="max:n")
+    assert result.kept["id"].to_list() == ["a", "c"]
+    assert [bad.reason for bad in result.bad] == ["its text is null"]
+
+
 def test_data_without_the_text_is_not_annotated_with_nothing() -> None:
     result = nd.dedupe(
         pa.table({"id": ["a"], "text": ["one text"], "day": ["2024-01-01"]}), keep="newest:day"

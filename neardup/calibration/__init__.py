@@ -10,7 +10,7 @@ twice. So they are counted and shown, and nothing looser than the default is rec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,7 @@ def calibrate(
     *,
     labels: Iterable[Label] = (),
     scheme: str | Scheme | None = None,
-    text_field: str = "text",
+    text_field: str | Sequence[str] = "text",
     id_field: str | None = None,
     choices: Choices | None = None,
     threads: int | None = None,

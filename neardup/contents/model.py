@@ -22,7 +22,7 @@ from neardup.representatives import Representatives
 from neardup.schemes import Scheme
 from neardup.settings import MEMORY, Settings, default_scheme
 from neardup.sizes import USUAL, Sizes
-from neardup.sources import Located, Source
+from neardup.sources import Located, Reading, Source
 from neardup.survey import Looked
 from neardup.types import Bands, Batch
 from neardup.verdicts import Judge
@@ -133,6 +133,8 @@ class Wanted:
     scheme: str | None = None
     ignore_colour: bool = False
     threads: int | None = None
+    reading: Reading = field(default_factory=Reading)
+    """How files of documents are read."""
 
 
 class Content:

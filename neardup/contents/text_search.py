@@ -17,7 +17,7 @@ from neardup.radius import radius_for
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.schemes.fitting import fit_batches
-from neardup.sources import id_path, open_source
+from neardup.sources import Reading, id_path, open_source
 from neardup.verifiers import counts_features, judged_pairs, measuring_scheme, parse_measure
 
 SIMILARITY: Final = 0.64
@@ -34,12 +34,17 @@ def question_of(question: str) -> str:
 
 
 def search_texts(
-    text: str, data: Any, *, similarity: float = SIMILARITY, threads: int | None = None
+    text: str,
+    data: Any,
+    *,
+    similarity: float = SIMILARITY,
+    threads: int | None = None,
+    reading: Reading | None = None,
 ) -> list[Match]:
     """The texts of *data* at least this similar, the nearest first, and which of them a run accepts."""
     ids: list[str] = []
     texts: list[str] = []
-    for batch in open_source(data, unique=True):
+    for batch in open_source(data, reading or Reading(), unique=True):
         ids += batch.ids.to_pylist()
         texts += batch.texts.to_pylist()
     plain = scheme_of("text")  # its fingerprints are not fitted: one query has no say in what is common

@@ -115,7 +115,7 @@ class Texts(Content):
         return text_search.question_of(question)
 
     def search(self, asked: str, data: Sequence[str], wanted: Wanted) -> list[Match]:
-        return text_search.search_texts(asked, data, threads=wanted.threads)
+        return text_search.search_texts(asked, data, threads=wanted.threads, reading=wanted.reading)
 
     def search_index(self, asked: str, index: Index, wanted: Wanted) -> list[Match]:
         return text_search.search_text_index(asked, index, wanted.scheme, threads=wanted.threads)

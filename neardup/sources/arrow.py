@@ -26,7 +26,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
             schema, batches = _batches(handle)
             table = Table(file.name, schema, request, bad, prefix=f"{file.id}:")
             for batch in batches:
-                for part in slices(checked_batch(batch), request.text_field, request.block):
+                for part in slices(checked_batch(batch), request.text_names, request.block):
                     yield from table.documents(part)
         except Broken:
             raise

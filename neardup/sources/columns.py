@@ -6,7 +6,7 @@ neither text nor integer, the table is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from neardup.sources.limits import size
 from neardup.sources.options import Request
 from neardup.sources.reading import Report
 from neardup.sources.streams import Broken
+from neardup.sources.text_fields import BETWEEN, all_null
 from neardup.types import Bad, Batch
 
 
@@ -31,15 +32,16 @@ class Table:
         self._first = first
         self._name, self._request, self._bad, self._prefix = name, request, bad, prefix
         names = schema.names
-        wanted = [request.text_field, *request.fields, *([request.id_field] if request.id_field else [])]
-        for column in wanted:
+        texts = tuple(dict.fromkeys(request.text_names))
+        for column in [*texts, *request.fields, *([request.id_field] if request.id_field else [])]:
             if column not in names:
                 raise Broken(f"has no column {column!r}; columns: {', '.join(map(repr, names[:20]))}")
             if names.count(column) > 1:
                 raise Broken(f"has two columns {column!r}")
         self.has_ids = names.count(request.id_name) == 1
         self._row = 0
-        _needs_kind(schema, request.text_field, _is_text, "text")
+        for column in texts:
+            _needs_kind(schema, column, _is_text, "text")
         if self.has_ids:
             _needs_kind(
                 schema, request.id_name, lambda kind: _is_text(kind) or pa.types.is_integer(kind), "id"
@@ -48,7 +50,7 @@ class Table:
     @property
     def columns(self) -> list[str]:
         """The columns that have to be read."""
-        names = [self._request.text_field, *self._request.fields]
+        names = [*self._request.text_names, *self._request.fields]
         if self.has_ids:
             names.append(self._request.id_name)
         return list(dict.fromkeys(names))
@@ -59,11 +61,7 @@ class Table:
         if batch.num_rows == 0:
             return
         places = np.arange(first, first + batch.num_rows, dtype=np.int64)
-        texts, faults = _texts(batch.column(self._request.text_field), "text")
-        lengths = pc.binary_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
-        limit = self._request.limits.line
-        for row in np.flatnonzero(lengths > limit).tolist():
-            faults[row] = f"its text is {size(int(lengths[row]))}; the limit is {size(limit)}"
+        texts, faults = _texts_of_fields(batch, self._request)
         if self.has_ids:
             ids, odd = _texts(batch.column(self._request.id_name), "id")
             faults |= odd
@@ -80,12 +78,21 @@ class Table:
             kept = np.ones(batch.num_rows, dtype=bool)
             kept[list(faults)] = False
             ids, texts, places = ids.filter(pa.array(kept)), texts.filter(pa.array(kept)), places[kept]
-            batch = batch.filter(pa.array(kept))
         if not len(ids):
             return
+        if faults:
+            batch = _rows(batch, kept)
         fields = batch.select(list(self._request.fields)) if self._request.fields else None
         raw_rows = batch if self._request.raw else None
         yield Batch(ids=ids, texts=texts, file=self._name, places=places, fields=fields, raw=raw_rows)
+
+
+def _rows(batch: pa.RecordBatch, kept: Any) -> pa.RecordBatch:
+    """The rows of *batch* where *kept*; Arrow cannot filter views."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], kept, [False]]))).reshape(-1, 2).tolist()
+    parts = [batch.slice(begin, end - begin) for begin, end in edges]
+    [found] = pa.Table.from_batches(parts).combine_chunks().to_batches()
+    return found
 
 
 def lengths_of(array: pa.Array) -> Any:
@@ -93,9 +100,10 @@ def lengths_of(array: pa.Array) -> Any:
     return pc.binary_length(array).fill_null(-1).to_numpy(zero_copy_only=False)
 
 
-def slices(batch: pa.RecordBatch, column: str, block: int) -> Iterator[pa.RecordBatch]:
-    """*batch* in parts of about *block* bytes of *column*."""
-    rows = max(1, min(batch.num_rows, int(block * batch.num_rows / max(1, batch.column(column).nbytes))))
+def slices(batch: pa.RecordBatch, columns: Iterable[str], block: int) -> Iterator[pa.RecordBatch]:
+    """*batch* in parts of about *block* bytes of *columns*."""
+    size = sum(batch.column(column).nbytes for column in columns)
+    rows = max(1, min(batch.num_rows, int(block * batch.num_rows / max(1, size))))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 
@@ -121,6 +129,38 @@ def _unfolded(column: pa.Array) -> pa.Array:
     if pa.types.is_string_view(values.type) or pa.types.is_binary_view(values.type):
         values = values.cast(pa.large_binary())  # Arrow cannot take from views
     return values.take(column.indices)
+
+
+def _texts_of_fields(batch: pa.RecordBatch, request: Request) -> tuple[pa.LargeStringArray, dict[int, str]]:
+    """The texts of *batch*, and the faults of its rows. A faulty row is null or empty in the texts."""
+    names, limit = request.text_names, request.limits.line
+    if len(names) == 1:
+        texts, faults = _texts(batch.column(names[0]), "text")
+        columns = [texts]
+    else:
+        by_name, faults, there = {}, {}, np.zeros(batch.num_rows, dtype=bool)
+        for name in dict.fromkeys(names):
+            by_name[name], odd = _texts(batch.column(name), repr(name))
+            valid = _unfolded(batch.column(name)).is_valid().to_numpy(False)
+            faults |= {row: fault for row, fault in odd.items() if valid[row]}
+            there |= valid
+        faults |= dict.fromkeys(np.flatnonzero(~there).tolist(), all_null(names))
+        columns = [by_name[name] for name in names]
+    sizes = [pc.binary_length(column).fill_null(0).to_numpy(False).astype(np.int64) for column in columns]
+    lengths: Any = sum(sizes)
+    long = lengths > limit
+    for row in np.flatnonzero(long).tolist():
+        faults[row] = f"its text is {size(int(lengths[row]))}; the limit is {size(limit)}"
+    if len(names) == 1:
+        return texts, faults
+    nothing, between = pa.scalar("", pa.large_string()), pa.scalar(BETWEEN, pa.large_string())
+    parts, begun = [], np.zeros(batch.num_rows, dtype=bool)
+    for column, bytes_of in zip(columns, sizes, strict=True):
+        says = (bytes_of > 0) & ~long
+        parts.append(pc.if_else(pa.array(begun & says), between, nothing))
+        parts.append(pc.if_else(pa.array(says), column, nothing))
+        begun |= says
+    return pc.binary_join_element_wise(*parts, nothing), faults
 
 
 def _texts(column: pa.Array, what: str) -> tuple[pa.LargeStringArray, dict[int, str]]:

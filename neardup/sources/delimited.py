@@ -15,7 +15,7 @@ from neardup.sources.jsonl import too_long
 from neardup.sources.limits import InputLimits, size
 from neardup.sources.lines import HEAD, LongLine, blocks
 from neardup.sources.options import Request
-from neardup.sources.reading import Ids, Report, Unfit, batch_of, fields_of
+from neardup.sources.reading import Ids, Report, Unfit, batch_of, fields_of, within_limit
 from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch
 
@@ -85,7 +85,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     with file.chunks(request.limits, request.block) as chunks:
         lines = Lines(file, chunks, request.limits, bad)
         header, delimiter = _header(lines, request)
-        text_at = header.index(request.text_field)
+        texts_at = [header.index(name) for name in request.text_names]
         id_at = header.index(request.id_name) if request.id_name in header else None
         line_end = b"\r\n" if lines.raw[-1].endswith(b"\r\n") else b"\n"
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
@@ -98,6 +98,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
                     continue
                 _check(cells, header)
                 name = ids.of(None if id_at is None else cells[id_at] or None, lines.start)
+                text = within_limit([cells[at] for at in texts_at], request)
             except StopIteration:
                 break
             except (csv.Error, Unfit) as error:
@@ -106,7 +107,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
                     error = Unfit("a quote is not closed: the rest of the file is one record")
                 bad(Bad(file.name, lines.start, lines.place, str(error), data[:HEAD], len(data)))
                 continue
-            texts.append(cells[text_at])
+            texts.append(text)
             names.append(name)
             places.append(lines.start)
             if request.fields:
@@ -136,8 +137,9 @@ def header_line(file: File, request: Request) -> bytes:
 
 
 def _header(lines: Lines, request: Request) -> tuple[list[str], str]:
-    """The column names and the delimiter: the first that gives a text column."""
+    """The column names and the delimiter: the first that gives the columns of the text."""
     found: list[str] = []
+    wanted = set(request.text_names)
     try:
         first = next(lines, None)
     except Broken as error:
@@ -149,14 +151,16 @@ def _header(lines: Lines, request: Request) -> tuple[list[str], str]:
             cells = next(csv.reader([first], delimiter=delimiter, strict=True), [])
         except csv.Error:
             continue
-        if request.text_field in cells:
+        if wanted <= set(cells):
             if request.id_field is not None and request.id_field not in cells:
                 raise Broken(f"has no column {request.id_field!r}; columns: {_some(cells)}")
             if len(set(cells)) < len(cells):
                 raise Broken(f"has two columns of one name: {_some(cells)}")
             return cells, delimiter
-        found = found or cells
-    raise Broken(f"has no column {request.text_field!r} in its first row: {_some(found)}")
+        if not found or len(wanted.intersection(cells)) > len(wanted.intersection(found)):
+            found = cells
+    missing = [name for name in request.text_names if name not in found]
+    raise Broken(f"has no column {missing[0]!r} in its first row: {_some(found)}")
 
 
 def _some(cells: list[str]) -> str:

@@ -24,6 +24,8 @@ class Format:
     magic: bytes = b""
     whole: bool = False
     """Whether each file is one document."""
+    fields: bool = True
+    """Whether a document is a record of fields, of which one or several are its text."""
 
 
 FORMATS: Final = {
@@ -33,9 +35,11 @@ FORMATS: Final = {
         Format("csv", (".csv", ".tsv", ".tab"), "delimited"),
         Format("parquet", (".parquet", ".pq"), "parquet", b"PAR1"),
         Format("arrow", (".arrow", ".arrows", ".feather", ".ipc"), "arrow", b"ARROW1"),
-        Format("warc", (".warc",), "warc", b"WARC/"),
-        Format("text", (), "text", whole=True),
-        Format("image", (), "images", whole=True),  # on request only: among texts, images are skipped
+        Format("warc", (".warc",), "warc", b"WARC/", fields=False),
+        Format("text", (), "text", whole=True, fields=False),
+        Format(
+            "image", (), "images", whole=True, fields=False
+        ),  # on request only: among texts, images are skipped
     )
 }
 

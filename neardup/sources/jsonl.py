@@ -23,7 +23,8 @@ from neardup.sources.files import File
 from neardup.sources.limits import InputLimits, size
 from neardup.sources.lines import HEAD, Block, LongLine, blocks
 from neardup.sources.options import Request
-from neardup.sources.reading import Ids, Report, Unfit, batch_of, checked_text, fields_of
+from neardup.sources.reading import Ids, Report, Unfit, batch_of, checked_text, fields_of, lacking
+from neardup.sources.text_fields import BETWEEN
 from neardup.types import Bad, Batch
 
 _BLANK: Final = object()
@@ -38,12 +39,15 @@ class _Fault(str):
 def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
     """The documents of *file*; a record that is none goes to *bad*."""
     ids = Ids(file.id, request)
+    names, limit = request.text_names, request.limits.line
 
     def look(block: Block | LongLine) -> Any:
         """The records that the core finds in a block, if it has no doubt."""
         if isinstance(block, LongLine) or request.fields:
             return None
-        return _native.read_jsonl(block.data, request.text_field, request.id_name)
+        if len(names) > 1:
+            return _native.read_jsonl_fields(block.data, names, request.id_name, BETWEEN, limit)
+        return _native.read_jsonl(block.data, names[0], request.id_name)
 
     with (
         file.chunks(request.limits, request.block) as chunks,
@@ -85,14 +89,19 @@ def _documents(block: Block, file: File, request: Request, ids: Ids, bad: Report
         bad(Bad(file.name, block.line + row, offsets[row], faults[row], lines[row]))
     if not rows:
         return None
+    found = [records[row] for row in rows]
+    texts = request.text_names
     return batch_of(
         names,
-        [records[row][request.text_field] for row in rows],
+        [record[texts[0]] for record in found]
+        if len(texts) == 1
+        else [checked_text(record, request) for record in found],
         [block.line + row for row in rows],
         file=file.name,
-        fields=fields_of([records[row] for row in rows], request.fields),
+        fields=fields_of(found, request.fields),
         raw=[lines[row] + b"\n" for row in rows] if request.raw else None,
         records=lambda some: _records(block, [rows[row] for row in some]),
+        lacking=lacking(found, texts),
     )
 
 
@@ -152,19 +161,19 @@ def _faults(
     block: Block, lines: list[bytes], records: list[Any], request: Request
 ) -> Iterator[tuple[int, str]]:
     """The rows that are not documents, and why: a close look at what a cheap one has not cleared."""
-    plain = set(map(type, records)) == {dict}
-    if not plain or set(map(type, [record.get(request.text_field) for record in records])) != {str}:
+    several = len(request.text_names) > 1
+    plain = set(map(type, records)) == {dict} and not several
+    if not plain or set(map(type, [record.get(request.text_names[0]) for record in records])) != {str}:
         for row, record in enumerate(records):
             try:
                 if record is not _BLANK:
-                    checked_text(record, request.text_field)
+                    checked_text(record, request)
             except Unfit as fault:
                 yield row, record if type(record) is _Fault else str(fault)
     for row, record in enumerate(records):
         if type(record) is dict and _depth_over(record, request.limits.depth):
             yield row, f"is nested more than {request.limits.depth} levels deep"
-    names = request.text_field, request.id_name
-    key, other = map(orjson.dumps, names)
+    names = _wanted(request)
     if len(block.data) < _SHORT * len(lines) and all(
         block.data.count(orjson.dumps(name))
         <= sum(type(record) is dict and name in record for record in records)
@@ -172,9 +181,7 @@ def _faults(
     ):
         return
     for row, (line, record) in enumerate(zip(lines, records, strict=True)):
-        if type(record) is not dict or type(text := record.get(request.text_field)) is not str:
-            continue
-        if _may_repeat(line, text, key, other) and (name := _repeated(line, request)):
+        if type(record) is dict and _may_repeat(line, record, request) and (name := _repeated(line, names)):
             yield row, f"has the key {name!r} twice"
 
 
@@ -188,7 +195,21 @@ def _parsed(line: bytes) -> Any:
         return _Fault(f"is not JSON: {error}")
 
 
-def _may_repeat(line: bytes, text: str, key: bytes, other: bytes) -> bool:
+def _wanted(request: Request) -> tuple[str, ...]:
+    """The keys that must not occur twice: those of the text, and that of the id."""
+    return *dict.fromkeys(request.text_names), request.id_name
+
+
+def _may_repeat(line: bytes, record: dict[str, Any], request: Request) -> bool:
+    """Whether one of the wanted keys may occur twice in *line*, of which *record* was parsed."""
+    if len(request.text_names) > 1:
+        return any(line.count(orjson.dumps(name)) != (name in record) for name in _wanted(request))
+    (name,) = request.text_names
+    text = record.get(name)
+    return type(text) is str and _may_hide(line, text, orjson.dumps(name), orjson.dumps(request.id_name))
+
+
+def _may_hide(line: bytes, text: str, key: bytes, other: bytes) -> bool:
     """Whether the text's *key* or the id's, *other*, may occur in *line* twice, without a look into the text.
 
     The last of equal keys wins, so *text* follows it, in at least one byte a character: a key that
@@ -209,11 +230,11 @@ def _exact(value: Any, line: bytes, request: Request) -> Any:
     return json.loads(line)[request.id_name] if type(value) is float else value
 
 
-def _repeated(line: bytes, request: Request) -> str | None:
+def _repeated(line: bytes, names: tuple[str, ...]) -> str | None:
     """The wanted key that occurs twice in the outermost object of *line*, which orjson could parse."""
     pairs: Any = json.loads(line, object_pairs_hook=list, parse_int=str, parse_float=str)
     keys = [key for key, _ in pairs]
-    return next((name for name in (request.text_field, request.id_name) if keys.count(name) > 1), None)
+    return next((name for name in names if keys.count(name) > 1), None)
 
 
 def _depth_over(value: dict[str, Any], limit: int) -> bool:

@@ -23,7 +23,7 @@ from neardup.arrays import checked_batch, checked_column
 from neardup.errors import InvalidType, InvalidValue, shown
 from neardup.sources.columns import Table, slices
 from neardup.sources.options import DEFAULT_ID, Request
-from neardup.sources.reading import Report, Unfit, batch_of, checked_text, fields_of
+from neardup.sources.reading import Report, Unfit, batch_of, checked_text, fields_of, lacking
 from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch, Document
 
@@ -182,7 +182,7 @@ def _is_frame(data: Any) -> bool:
 
 def _frame_table(frame: Any, request: Request) -> pa.Table:
     """The requested columns of a pandas frame; the others need not fit into Arrow."""
-    asked = [request.text_field, *request.fields, *([request.id_field] if request.id_field else [])]
+    asked = [*request.text_names, *request.fields, *([request.id_field] if request.id_field else [])]
     for column in asked:
         if column not in frame.columns:
             names = ", ".join(map(repr, list(frame.columns)[:20]))
@@ -277,7 +277,7 @@ def _rows(name: str, table: Any, request: Request, bad: Report) -> Iterator[Batc
     for batch in batches:
         if reading is None:
             reading = Table(name, schema or batch.schema, request, bad, prefix="", first=0)
-        for part in slices(checked_batch(batch), request.text_field, request.block):
+        for part in slices(checked_batch(batch), request.text_names, request.block):
             yield from reading.documents(part)
     if reading is None and schema is not None:
         Table(name, schema, request, bad, prefix="")
@@ -293,14 +293,22 @@ def _documents(name: str, data: Iterable[Any], request: Request, bad: Report) ->
     texts: list[str] = []
     places: list[int] = []
     records: list[Mapping[str, Any]] = []
-    size = 0
+    size, bare = 0, False  # whether a document has a text and no fields that make it up
 
     def batch() -> Batch:
-        return batch_of(ids, texts, places, file=name, fields=fields_of(records, request.fields))
+        return batch_of(
+            ids,
+            texts,
+            places,
+            file=name,
+            fields=fields_of(records, request.fields),
+            lacking=None if bare else lacking(records, request.text_names),
+        )
 
     for number, item in enumerate(data):
         try:
             key, text, record = _document(item, request)
+            bare = bare or not record or isinstance(item, Document)
             ids.append(_clean(_id(key, number, request)))
         except Unfit as fault:
             raw = shown(item, 1000).encode("utf-8", "backslashreplace")
@@ -326,9 +334,10 @@ def _document(item: Any, request: Request) -> tuple[Any, str, Mapping[str, Any]]
         return item.id, item.content, item.fields
     if isinstance(item, Mapping):
         record = dict(item)
-        return record.get(request.id_name), checked_text(record, request.text_field), record
+        return record.get(request.id_name), checked_text(record, request), record
     if isinstance(item, tuple | list) and len(item) == 2:
-        return item[0], checked_text({request.text_field: item[1]}, request.text_field), {}
+        name = request.text_names[0]
+        return item[0], checked_text({name: item[1]}, request), {}
     raise Unfit(f"is {type(item).__name__}, not a text, an (id, text) pair or a mapping")
 
 

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from neardup.errors import InvalidType, UnknownName, shown
 from neardup.sizes import USUAL
 from neardup.sources.formats import FORMATS
 from neardup.sources.limits import ANY, DEFAULT, InputLimits, Tolerance
+from neardup.sources.text_fields import checked, names_of
 
 DEFAULT_ID: Final = "id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How the inputs are read. Without *id_field*, the field `id` is used if there is one."""
+    """How the inputs are read. Without *id_field*, the field `id` is used if there is one.
 
-    text_field: str = "text"
+    *text_field* names one field, or several (`title,body`, or a list); it is kept in its one spelling.
+    """
+
+    text_field: str | Sequence[str] = "text"
     id_field: str | None = None
     format: str | None = None
     html: bool = False
@@ -26,11 +30,16 @@ class Reading:
     tolerance: Tolerance = ANY
 
     def __post_init__(self) -> None:
-        for name, value in (("text_field", self.text_field), ("id_field", self.id_field)):
-            if not isinstance(value, str) and (value is not None or name == "text_field"):
-                raise InvalidType(f"{name} must be the name of a field, not {shown(value)}")
+        object.__setattr__(self, "text_field", checked(self.text_field))
+        if self.id_field is not None and not isinstance(self.id_field, str):
+            raise InvalidType(f"id_field must be the name of a field, not {shown(self.id_field)}")
         if self.format is not None and self.format not in FORMATS:
             raise UnknownName(f"unknown format {self.format!r}; known: {', '.join(FORMATS)}")
+
+    @property
+    def text_names(self) -> tuple[str, ...]:
+        """The fields that are the text, in their order, each as often as it counts."""
+        return names_of(cast(str, self.text_field))
 
     def facts(self) -> dict[str, Any]:
         """What decides which documents are read, for a manifest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,11 +27,12 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
             parquet = _opened(handle)
             table = Table(file.name, parquet.schema_arrow, request, bad, prefix=f"{file.id}:")
             # A dictionary can expand to any number of rows: keep it folded until the rows are counted.
-            if _is_folded(parquet, request.text_field):
-                parquet = _opened(handle, read_dictionary=[request.text_field])
+            texts = request.text_names
+            if folded := [name for name in dict.fromkeys(texts) if _is_folded(parquet, name)]:
+                parquet = _opened(handle, read_dictionary=folded)
             columns = None if request.raw else table.columns
             for batch in parquet.iter_batches(batch_size=_rows(parquet, request.block), columns=columns):
-                for part in _unfolded(batch, request.text_field, request.block):
+                for part in _unfolded(batch, texts, request.block):
                     yield from table.documents(part)
         except Broken:
             raise
@@ -68,19 +69,28 @@ def _is_folded(parquet: pq.ParquetFile, column: str) -> bool:
     return False
 
 
-def _unfolded(batch: pa.RecordBatch, column: str, block: int) -> Iterator[pa.RecordBatch]:
-    texts = batch.column(column)
-    if not pa.types.is_dictionary(texts.type):
-        yield from slices(batch, column, block)
-        return
-    # The longest entry bounds what a row can take.
-    longest = max((len(value.as_buffer() or b"") for value in texts.dictionary if value.is_valid), default=1)
-    rows = max(1, 2 * block // max(1, longest))
-    for start in range(0, batch.num_rows, rows):
-        part = batch.slice(start, rows)
-        place = part.schema.get_field_index(column)
-        plain = part.column(place).dictionary_decode()
-        yield part.set_column(place, part.schema.field(place).with_type(plain.type), plain)
+def _unfolded(batch: pa.RecordBatch, columns: Sequence[str], block: int) -> Iterator[pa.RecordBatch]:
+    folded = [name for name in columns if pa.types.is_dictionary(batch.column(name).type)]
+    plain = [name for name in columns if name not in folded]
+    # The longest entries bound what a row can take.
+    longest = sum(_longest(batch.column(name).dictionary) for name in folded)
+    rows = max(1, 2 * block // max(1, longest)) if folded else batch.num_rows
+    for start in range(0, batch.num_rows, max(1, rows)):
+        for part in slices(batch.slice(start, rows), plain, block) if plain else [batch.slice(start, rows)]:
+            yield _decoded(part, folded)
+
+
+def _longest(dictionary: pa.Array) -> int:
+    return max((len(value.as_buffer() or b"") for value in dictionary if value.is_valid), default=1)
+
+
+def _decoded(batch: pa.RecordBatch, columns: Iterable[str]) -> pa.RecordBatch:
+    """*batch* with the values themselves in *columns*."""
+    for name in dict.fromkeys(columns):
+        place = batch.schema.get_field_index(name)
+        values = batch.column(place).dictionary_decode()
+        batch = batch.set_column(place, batch.schema.field(place).with_type(values.type), values)
+    return batch
 
 
 def _short(error: BaseException) -> str:

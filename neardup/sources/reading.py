@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neardup.sources.limits import size
 from neardup.sources.options import Request
-from neardup.types import Bad, Batch, label
+from neardup.sources.text_fields import all_null, no_field, one_text
+from neardup.types import Bad, Batch, Lacking, label
 
 Report = Callable[[Bad], None]
 
@@ -58,16 +60,51 @@ class Ids:
         raise Unfit(f"its {self._field!r} is {_kind(value)}, not text or an integer")
 
 
-def checked_text(record: Any, field: str) -> str:
+def checked_text(record: Any, request: Request) -> str:
     """The text of *record*, a parsed record of a line format."""
     if type(record) is not dict:
         raise Unfit(f"is {_kind(record)}, not an object")
+    names = request.text_names
+    if len(names) > 1:
+        return _text_of_fields(record, names, request)
+    (field,) = names
     value = record.get(field)
     if type(value) is str:
         return value
     if value is None and field not in record:
         raise Unfit(f"has no field {field!r}")
     raise Unfit(f"its {field!r} is {_kind(value)}, not text")
+
+
+def _text_of_fields(record: dict[str, Any], names: Sequence[str], request: Request) -> str:
+    parts = []
+    for name in names:
+        value = record.get(name)
+        if type(value) is str:
+            parts.append(value)
+        elif value is not None:
+            raise Unfit(f"its {name!r} is {_kind(value)}, not text")
+    if not parts:
+        raise Unfit(all_null(names) if any(name in record for name in names) else no_field(names))
+    return within_limit(parts, request)
+
+
+def within_limit(parts: Sequence[str], request: Request) -> str:
+    """The text of which *parts* are the fields, if it is not too long."""
+    limit, length = request.limits.line, sum(map(len, parts))
+    if 4 * length > limit and length <= limit:
+        length = sum(len(part.encode("utf-8", "surrogatepass")) for part in parts)
+    if length > limit:
+        raise Unfit(f"its text is {size(length)}; the limit is {size(limit)}")
+    return one_text(parts)
+
+
+def lacking(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Lacking | None:
+    """Which of several text fields none of the *records* has."""
+    if len(names) == 1 or not records:
+        return None
+    absent = frozenset(name for name in names if not any(name in record for record in records))
+    return Lacking(absent, tuple(records[0]))
 
 
 def batch_of(
@@ -79,6 +116,7 @@ def batch_of(
     fields: pa.RecordBatch | None = None,
     raw: Any = None,
     records: Callable[[list[int]], Iterable[tuple[int, bytes]]] | None = None,
+    lacking: Lacking | None = None,
 ) -> Batch:
     """A batch of Python values."""
     return Batch(
@@ -89,6 +127,7 @@ def batch_of(
         fields=fields,
         raw=raw,
         records=records,
+        lacking=lacking,
     )
 
 

@@ -13,12 +13,14 @@ from importlib import import_module
 from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
+from neardup.errors import InvalidValue, Said, shown
 from neardup.observers import SILENT, check
 from neardup.sources.files import File, Found, Input
 from neardup.sources.formats import FORMATS, format_of
 from neardup.sources.options import Request
 from neardup.sources.streams import Broken
-from neardup.types import Bad, Batch
+from neardup.sources.text_fields import NAME
+from neardup.types import Bad, Batch, Lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ class Source:
         expected = self.expected
         for batch in reading.batches():
             check(self.observer)
+            reading.note_lacking(batch)
             if self._unique:
                 batch = reading.distinct(batch)
             if self.prefix:
@@ -187,9 +190,10 @@ class Source:
                 expected.check(batch, reading.documents)
             reading.documents += len(batch)
             if len(batch):
-                yield replace(batch, records=None)  # they hold the bytes of the input
+                yield replace(batch, records=None, lacking=None)  # they hold the bytes of the input
         if expected is not None:
             expected.check_end(reading.documents)
+        reading.check_fields()
         self.documents, self.bad, self._repeats = reading.documents, reading.bad, reading.repeats
         self._read = True
         self._tolerance.check(self.bad, self.records)
@@ -205,6 +209,7 @@ class _Pass:
         self._uniques: Any = None
         # An earlier reading found which ids occur again and reported them: no table of ids is needed.
         self._known = source._repeats if source._read or not source._repeats else None
+        self._lacking: Lacking | None = None
         self.repeats: dict[str, set[int]] = {}
         self.documents = self.bad = 0
 
@@ -280,6 +285,25 @@ class _Pass:
 
         return kept, where
 
+    def note_lacking(self, batch: Batch) -> None:
+        """Remember which text fields no document had so far."""
+        if len(batch) and (self._lacking is None or self._lacking.names):
+            names = frozenset() if batch.lacking is None else batch.lacking.names
+            there = () if batch.lacking is None else batch.lacking.there
+            before = self._lacking
+            self._lacking = (
+                Lacking(names, there) if before is None else before._replace(names=before.names & names)
+            )
+
+    def check_fields(self) -> None:
+        """Raise if there is a text field that no document has: its name is misspelt."""
+        if self._lacking is not None and self._lacking.names:
+            name = next(name for name in self._request.text_names if name in self._lacking.names)
+            there = ", ".join(shown(one) for one in self._lacking.there[:20])
+            raise InvalidValue(
+                Said("no document has the field ", repr(name), " of ", NAME, f"; the first one has: {there}")
+            )
+
     def take(self, bad: Bad) -> None:
         """Count a bad record; report it if no earlier reading did."""
         self.bad += 1
@@ -306,6 +330,8 @@ class _Pass:
 
     def _files(self) -> Iterator[tuple[str, Any]]:
         """The inputs to read, each with the name of its format."""
+        names = self._request.text_names
+        several = ", ".join(dict.fromkeys(names)) if len(names) > 1 else ""
         for one in self._source.inputs:
             if isinstance(one, Found):
                 if one.skipped is not None:
@@ -321,7 +347,10 @@ class _Pass:
             except Broken as error:
                 self._fail(one, error)
                 continue
-            if name is not None:
+            if name is not None and several and not FORMATS[name].fields:
+                kind = "an image" if name == "image" else name
+                self._fail(one, Broken(f"is {kind}, which has no fields to make a text of: {several}"))
+            elif name is not None:
                 yield name, one
             elif one.walked or reason != "is an image":
                 self._skip(one.name, reason)

@@ -29,9 +29,27 @@ type Survey = (Table<u64>, Row<bool>, Row<i64>, Row<u32>);
 #[pyfunction]
 pub fn read_jsonl(py: Python, block: &Bound<PyBytes>, text: &str, id: &str) -> PyResult<Option<Records>> {
     let data = block.as_bytes();
+    interruptible(py, false, |_| jsonl::records_of(data, text, id)).map(columns)
+}
+
+/// The same of lines whose text is made of several *fields*, each as often as it is there, with *between*
+/// between two; None also if no line has one of them or a text has more bytes than *limit*.
+#[pyfunction]
+pub fn read_jsonl_fields(
+    py: Python,
+    block: &Bound<PyBytes>,
+    fields: Vec<String>,
+    id: &str,
+    between: &str,
+    limit: usize,
+) -> PyResult<Option<Records>> {
+    let (data, fields) = (block.as_bytes(), jsonl::Fields::new(&fields, between, limit));
+    interruptible(py, false, |_| jsonl::records_of_fields_in(data, &fields, id)).map(columns)
+}
+
+fn columns(found: Option<jsonl::Records>) -> Option<Records> {
     let column = |column: jsonl::Column| (Row(column.offsets), Row(column.bytes));
-    let found = interruptible(py, false, |_| jsonl::records_of(data, text, id))?;
-    Ok(found.map(|found| (column(found.texts), found.ids.map(column), Row(found.lines))))
+    found.map(|found| (column(found.texts), found.ids.map(column), Row(found.lines)))
 }
 
 /// How many LF there are.

@@ -33,8 +33,8 @@ mod _native {
 
     #[pymodule_export]
     use super::{
-        documents::{NativeUniques, line_ends, most_alike, one_of_each, ordered, read_jsonl},
-        documents::{spellings, stars_of_pairs, survey_of},
+        documents::{NativeUniques, line_ends, most_alike, one_of_each, ordered},
+        documents::{read_jsonl, read_jsonl_fields, spellings, stars_of_pairs, survey_of},
         give_back,
         hamming::{components, groups, join, join_nearest, join_plan},
         hamming::{set_simd, simd_level, simd_levels, usual_threads},

@@ -72,14 +72,134 @@ pub fn records(block: &str, text: &str, id: &str) -> Option<Records> {
             return None;
         }
     }
-    match ids.offsets.len() - 1 {
-        0 => {}
-        some if some == found.lines.len() - 1 && ids.offsets.windows(2).all(|ends| ends[0] < ends[1]) => {
-            found.ids = Some(ids);
-        }
-        _ => return None,
-    }
+    found.ids = named(ids, found.lines.len() - 1)?;
     Some(found)
+}
+
+/// What a text is made of, where that are several fields.
+pub struct Fields<'a> {
+    /// Their names, each once.
+    pub names: Vec<&'a str>,
+    /// The fields of a text in their order, as numbers of names.
+    pub order: Vec<usize>,
+    /// What is between two fields that say something.
+    pub between: &'a str,
+    /// The longest text, in bytes.
+    pub limit: usize,
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of a text, which may be there several times.
+    pub fn new(fields: &'a [String], between: &'a str, limit: usize) -> Fields<'a> {
+        let mut names: Vec<&str> = Vec::new();
+        let mut order = Vec::new();
+        for field in fields {
+            let number = names.iter().position(|name| name == field).unwrap_or_else(|| {
+                names.push(field);
+                names.len() - 1
+            });
+            order.push(number);
+        }
+        Fields { names, order, between, limit }
+    }
+}
+
+/// The documents of a block of UTF-8 whose texts are made of several fields, if each line is one beyond doubt.
+///
+/// A line may lack some of the fields, or have null there. Whether a field that no line has is a mistake is
+/// for others to say.
+pub fn records_of_fields(block: &str, fields: &Fields<'_>, id: &str) -> Option<Records> {
+    let data = block.as_bytes();
+    let mut found = Records { texts: Column::new(), ids: None, lines: vec![0] };
+    memory::more_room(&mut found.texts.bytes, data.len());
+    let mut ids = Column::new();
+    let mut met = vec![false; fields.names.len()];
+    let mut places = vec![Place::Missing; fields.names.len()];
+    let mut reader = Reader { data, at: 0 };
+    while reader.at < data.len() {
+        let ids_before = ids.offsets.len();
+        places.fill(Place::Missing);
+        reader.object(|reader, key| {
+            let begin = reader.at;
+            let field = fields.names.iter().position(|name| name.as_bytes() == key);
+            if key == id.as_bytes() {
+                reader.string(Some(&mut ids.bytes))?;
+                ids.close();
+            }
+            let Some(field) = field else {
+                return if key == id.as_bytes() { Some(()) } else { reader.value(1) };
+            };
+            if places[field] != Place::Missing {
+                return None;
+            }
+            reader.at = begin;
+            if reader.peek() == b'n' {
+                places[field] = Place::Null;
+                return reader.word(b"null");
+            }
+            places[field] = Place::At(begin);
+            reader.string(None)
+        })?;
+        reader.line_end()?;
+        memory::push(&mut found.lines, reader.at as i64);
+        if ids.offsets.len() - ids_before > 1 {
+            return None;
+        }
+        for (met, place) in met.iter_mut().zip(&places) {
+            *met |= *place != Place::Missing;
+        }
+        put_together(data, &places, fields, &mut found.texts)?;
+    }
+    if met.contains(&false) && found.lines.len() > 1 {
+        return None;
+    }
+    found.ids = named(ids, found.lines.len() - 1)?;
+    Some(found)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Missing,
+    Null,
+    At(usize),
+}
+
+/// Adds the text of one line, if it has one that is not too long.
+fn put_together(data: &[u8], places: &[Place], fields: &Fields<'_>, texts: &mut Column) -> Option<()> {
+    let begin = texts.bytes.len();
+    let mut any = false;
+    for field in &fields.order {
+        let Place::At(at) = places[*field] else { continue };
+        any = true;
+        let before = texts.bytes.len();
+        if before > begin {
+            memory::append(&mut texts.bytes, fields.between.as_bytes());
+        }
+        let empty = texts.bytes.len();
+        Reader { data, at }.string(Some(&mut texts.bytes))?;
+        if texts.bytes.len() == empty {
+            texts.bytes.truncate(before);
+        }
+        if texts.bytes.len() - begin > fields.limit {
+            return None;
+        }
+    }
+    texts.close();
+    any.then_some(())
+}
+
+/// The ids of so many lines: none or one for each, and none empty.
+fn named(ids: Column, lines: usize) -> Option<Option<Column>> {
+    match ids.offsets.len() - 1 {
+        0 => Some(None),
+        some if some == lines && ids.offsets.windows(2).all(|ends| ends[0] < ends[1]) => Some(Some(ids)),
+        _ => None,
+    }
+}
+
+/// The same of bytes, which may be anything.
+pub fn records_of_fields_in(block: &[u8], fields: &Fields<'_>, id: &str) -> Option<Records> {
+    records_of_fields(simdutf8::basic::from_utf8(block).ok()?, fields, id)
 }
 
 /// The same of bytes, which may be anything.
@@ -343,6 +463,46 @@ mod tests {
         assert!(records(&deep, "text", "id").is_none());
         let mixed = "{\"text\": \"a\", \"id\": \"x\"}\n{\"text\": \"b\"}\n";
         assert!(records(mixed, "text", "id").is_none());
+    }
+
+    fn of_fields(block: &str, fields: &[&str]) -> Option<Vec<String>> {
+        let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+        let found = records_of_fields(block, &Fields::new(&fields, "|", 12), "id")?;
+        Some(strings(&found.texts).into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn several_fields_make_one_text_in_the_order_that_is_wanted() {
+        let block = concat!(
+            r#"{"id": "a", "body": "one \"two\"", "title": "T"}"#,
+            "\n",
+            r#"{"title": null, "n": 1, "body": "b"}"#,
+            "\n",
+            r#"{"title": "", "body": ""}"#,
+        );
+        assert!(of_fields(block, &["title", "body"]).is_none(), "one has an id, the others none");
+        let block = block.replace(r#""id": "a", "#, "");
+        assert_eq!(of_fields(&block, &["title", "body"]).unwrap(), ["T|one \"two\"", "b", ""]);
+        assert_eq!(of_fields(&block, &["title", "body", "title"]), None, "longer than 12 bytes");
+        assert_eq!(of_fields("{\"a\": \"x\", \"b\": \"y\"}", &["a", "a", "b"]).unwrap(), ["x|x|y"]);
+        assert_eq!(of_fields("{\"id\": \"x\", \"b\": \"y\"}", &["id", "b"]).unwrap(), ["x|y"]);
+    }
+
+    #[test]
+    fn fields_in_doubt_are_left_to_others() {
+        for line in [
+            "{}",
+            "{\"a\": null}",
+            "{\"a\": 1, \"b\": \"x\"}",
+            "{\"a\": \"x\", \"a\": \"y\"}",
+            "{\"a\": null, \"a\": \"y\"}",
+            "{\"a\": \"x\", \"b\": nul}",
+            "{\"a\": \"x\", \"\\u0061\": \"y\"}",
+        ] {
+            let block = format!("{{\"a\": \"x\", \"b\": \"y\"}}\n{line}\n");
+            assert!(of_fields(&block, &["a", "b"]).is_none(), "{line}");
+        }
+        assert!(of_fields("{\"a\": \"x\"}\n", &["a", "b"]).is_none(), "no line has b");
     }
 
     #[test]

@@ -51,7 +51,12 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
 @click.option("--scheme", "name", help="Name or file of the scheme.  [default: that of dedupe]")
 @click.option("--bits", type=click.IntRange(min=1), help="Width of the fingerprints.")
-@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text; of several, such as title,body or title:2,body, one text is made.",
+)
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option("--format", "kind", help="Format of the input, if its name does not show it.")
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")

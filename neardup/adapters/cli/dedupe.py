@@ -59,7 +59,12 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
 )
 @click.option("--radius", type=click.IntRange(min=0), help="Consider pairs within this distance instead.")
 @click.option("--exact", is_flag=True, help="Consider all pairs within the radius, at any cost.")
-@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text; of several, such as title,body or title:2,body, one text is made.",
+)
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option(
     "--source-field",

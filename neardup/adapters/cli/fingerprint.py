@@ -15,7 +15,12 @@ from neardup.fingerprints import FORMS
 @click.argument("files", nargs=-1, metavar="[FILES|-]...")
 @click.option("--scheme", "name", default="text", show_default=True, help="Name or file of the scheme.")
 @click.option("--bits", type=click.IntRange(min=1), help="Width, if the scheme has several.")
-@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text; of several, such as title,body or title:2,body, one text is made.",
+)
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option(
     "--format", "kind", help="Format of the input, if its name does not show it: jsonl, csv, text, ..."

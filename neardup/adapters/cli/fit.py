@@ -21,7 +21,12 @@ from neardup.adapters.cli.fingerprint import tell
     metavar="N",
     help="Features counted exactly; beyond that, a sketch.  [default: 33554432, 1.1 GB]",
 )
-@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text; of several, such as title,body or title:2,body, one text is made.",
+)
 @click.option(
     "--format", "kind", help="Format of the input, if its name does not show it: jsonl, csv, text, ..."
 )

@@ -26,12 +26,24 @@ _scheme = click.option(
     metavar="NAME|FILE",
     help="Fingerprint documents: files or folders of texts, or of images (image).",
 )
+_text_field = click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text of documents; of several, such as title,body, one text is made.",
+)
+_id_field = click.option(
+    "--id-field",
+    help="Field or column with the id of documents.  [default: id where present, else file:line]",
+)
 
 
 @command.command()
 @click.argument("index")
 @click.argument("data", default="-", metavar="[FINGERPRINTS|DOCUMENTS|-]")
 @_scheme
+@_text_field
+@_id_field
 @click.option(
     "--radius",
     type=click.IntRange(min=0),
@@ -42,7 +54,14 @@ _scheme = click.option(
 )
 @click.option("--overwrite", is_flag=True, help="Replace an index that exists.")
 def build(
-    index: str, data: str, scheme: str | None, radius: int | None, bits: int | None, overwrite: bool
+    index: str,
+    data: str,
+    scheme: str | None,
+    text_field: str,
+    id_field: str | None,
+    radius: int | None,
+    bits: int | None,
+    overwrite: bool,
 ) -> int:
     """Write INDEX from the fingerprints of a file, or, with --scheme, from documents.
 
@@ -60,7 +79,7 @@ def build(
         recipe = scheme_of(scheme) if bits is None else scheme_of(scheme, bits=bits)
         wide = index_radius(recipe) if radius is None else radius
         built = Index(recipe.bits, wide, digest=recipe.digest)
-        code = _fill(built, data, recipe)
+        code = _fill(built, data, recipe, text_field, id_field)
     else:
         ids, prints = read(data, bits)
         built = Index(prints.bits, 3 if radius is None else radius, digest=prints.digest)
@@ -75,8 +94,12 @@ def build(
 @click.argument("index")
 @click.argument("data", default="-", metavar="[FINGERPRINTS|DOCUMENTS|-]")
 @_scheme
+@_text_field
+@_id_field
 @click.option("--update", is_flag=True, help="Replace the fingerprints of ids that are already there.")
-def add(index: str, data: str, scheme: str | None, update: bool) -> int:
+def add(
+    index: str, data: str, scheme: str | None, text_field: str, id_field: str | None, update: bool
+) -> int:
     """Add the fingerprints of a file, or, with --scheme, of documents, to INDEX.
 
     Documents replace those with the same ids. Waits for another process that is changing INDEX.
@@ -87,7 +110,7 @@ def add(index: str, data: str, scheme: str | None, update: bool) -> int:
         if scheme is not None:
             from neardup.schemes import scheme as scheme_of
 
-            code = _fill(opened, data, scheme_of(scheme))
+            code = _fill(opened, data, scheme_of(scheme), text_field, id_field)
         else:
             ids, prints = read(data, opened.bits)
             (opened.update if update else opened.add)(ids, prints)
@@ -111,12 +134,13 @@ def _edited(index: str) -> Iterator[Index]:
         yield opened
 
 
-def _fill(opened: Index, data: str, scheme: Scheme) -> int:
+def _fill(opened: Index, data: str, scheme: Scheme, text_field: str, id_field: str | None) -> int:
     """Fingerprint documents into an index; the exit code."""
     from neardup.errors import RefusedInput
     from neardup.search import fill
+    from neardup.sources import Reading
 
-    source = fill(opened, [data], scheme)
+    source = fill(opened, [data], scheme, reading=Reading(text_field=text_field, id_field=id_field))
     for bad in source.refused:
         click.echo(f"neardup: left out {visible(bad.file)}: {visible(bad.reason)}", err=True)
     if source.bad:

@@ -27,6 +27,13 @@ from neardup.adapters.cli import visible
 @click.option(
     "--ignore-colour", is_flag=True, help="Treat an image in clearly different colours as the same one."
 )
+@click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text; of several, such as title,body, one text is made.",
+)
+@click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option("--rejected", is_flag=True, help="Also list texts that are similar but not duplicates.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
@@ -36,6 +43,8 @@ def command(
     scheme: str | None,
     most: int,
     ignore_colour: bool,
+    text_field: str,
+    id_field: str | None,
     rejected: bool,
     threads: int | None,
     as_json: bool,
@@ -47,9 +56,16 @@ def command(
     the line says that it was not verified.
     """
     from neardup.search import reach, search
+    from neardup.sources import Reading
 
     found = search(
-        question, data, scheme=scheme, ignore_colour=ignore_colour, rejected=rejected, threads=threads
+        question,
+        data,
+        scheme=scheme,
+        ignore_colour=ignore_colour,
+        rejected=rejected,
+        threads=threads,
+        reading=Reading(text_field=text_field, id_field=id_field),
     )
     if not found:
         where = ", ".join(data)
