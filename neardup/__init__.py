@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neardup.results import Result
     from neardup.schemes import Scheme, scheme
     from neardup.settings import Settings
+    from neardup.timelines import timeline
     from neardup.verifiers import verify
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ _HOME = {
     "Index": "neardup.index",
     "plan": "neardup.planner",
     "verify": "neardup.verifiers",
+    "timeline": "neardup.timelines",
 }
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "plan",
     "scheme",
     "similarity",
+    "timeline",
     "verify",
 ]
 

@@ -45,7 +45,7 @@ LAYERS = [
     {"report", "sinks"},
     {"checkpoints", "runs"},
     {"parts", "proofs", "summaries", "undologs"},
-    {"passes", "actions", "search"},
+    {"passes", "actions", "search", "timelines"},
     {"pipeline"},
     {"jobs", "calibration"},
     {"adapters", "compat"},

@@ -154,6 +154,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, list | dict):
+        value = orjson.dumps(value, default=_plain).decode()
     if isinstance(value, str):
         return "'" + value if value.startswith(_FORMULA) else value
     return str(value)

@@ -1,4 +1,7 @@
-"""WARC: the main text of every HTML response. The id is the record's target address and date."""
+"""WARC: the main text of every HTML response. The id is the record's target address and date.
+
+The fields are the headers of the record; its address and date are also called `url` and `date`.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from neardup.sources.streams import Broken
 from neardup.types import Bad, Batch
 
 _PAGES: Final = ("text/html", "application/xhtml+xml")
+# Headers that are also called as such fields are elsewhere.
+_ALSO: Final = {"url": "WARC-Target-URI", "date": "WARC-Date"}
 # Room for the head of a record, and for what is read ahead.
 HEADERS: Final = 8 << 20
 
@@ -38,6 +43,7 @@ def read(file: File, request: Request, bad: Report) -> Iterator[Batch]:
         for number, record in enumerate(_records(data), 1):
             # Of a repeated header the first counts, as for every reader of the record.
             fields = dict(reversed(list(record.headers.items())))
+            fields = {name: fields[header] for name, header in _ALSO.items() if header in fields} | fields
             try:
                 page = _page(record, fields, request)
             except Unfit as fault:

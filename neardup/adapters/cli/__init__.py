@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
     "plan": "Show how a join would run, and at what cost.",
     "search": "Find what is near one image or text in a collection.",
     "schemes": "List the recipes from document to fingerprint.",
+    "timeline": "Show how pages changed from one capture to the next.",
     "undo": "Restore the files that apply removed.",
 }
 
