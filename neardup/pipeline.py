@@ -71,7 +71,8 @@ def dedupe(
 
     *data* is a path, several, a table, a list of texts or an iterable of documents. *choices* are those of
     `Settings`: similarity, recall, radius, exact, verify, keep, within, across, ... *protect* is
-    another input, whose documents stay whatever happens. *work* is a folder for checkpoints and
+    another input, whose documents stay whatever happens. *text_field* names the field with the text, or
+    several of which one text is made: `"title,body"`, or a list. *work* is a folder for checkpoints and
     for what does not fit into *memory* bytes. *observer* (`neardup.observers`) is told of progress, and
     can cancel the run. *sizes* (`neardup.sizes`) say how much is done at a time.
 

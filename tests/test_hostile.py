@@ -262,7 +262,10 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "measure": ["default", "strict", "jaccard:0.5", "none"],
     "frequencies": [nd.scheme("text").fit(TEXTS), nd.scheme("text"), nd.scheme("chars:3")],
     "prints": [nd.Fingerprints.of([1, None, 3, 7]), np.arange(6, dtype=np.uint64)],
-    "data": [[{"id": "a", "text": "one"}, {"id": "b", "text": "two"}]],
+    "data": [
+        [{"id": "a", "text": "one"}, {"id": "b", "text": "two"}],
+        [{"id": name, "text": name, "url": "p", "date": f"2024-01-0{name}"} for name in "1232"],
+    ],
     "order": [[2, 1, 0], None],
     "keep": ["longest", "first", "central,longest"],
     "similarity": [0.8],

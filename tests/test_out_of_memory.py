@@ -59,6 +59,7 @@ calls = {
     "digest": lambda: _native.Frequencies.from_bytes(table).digest,
     "survey": lambda: _native.survey(recipe, core_texts(column), _native.Frequencies(), bytes(32), 2),
     "lines": lambda: _native.read_jsonl(lines, "text", "id"),
+    "fields": lambda: _native.read_jsonl_fields(lines, ["text", "id", "text"], "id", "  ", 1 << 30),
     "ids": lambda: _native.Uniques().add(ids, numbers),
     "order": lambda: _native.ordered(core_texts(names), None, [], 2),
     "one of each": lambda: _native.one_of_each(np.ones((300_000, 2), np.uint64), None, np.arange(300_000, dtype=np.int32)),

@@ -88,6 +88,7 @@ class JsonLines(Target):
         ]
 
     def run(self, data: bytes) -> str:
+        self._run_fields(data)
         found = _native.read_jsonl(data, "text", "id")
         if found is None:
             return "left to Python"
@@ -101,6 +102,21 @@ class JsonLines(Target):
         else:
             assert not any("id" in record and record["id"] is not None for record in records)
         return f"{min(len(records), 5)} read, {'with' if named is not None else 'without'} ids"
+
+    def _run_fields(self, data: bytes) -> None:
+        """A text of two fields, one of them twice, that is at most 99 bytes long."""
+        found = _native.read_jsonl_fields(data, ["id", "text", "id"], "n", "\n\n", 99)
+        if found is None:
+            return
+        records = [orjson.loads(line) for line in (data.removesuffix(b"\n").split(b"\n") if data else [])]
+        wanted = [
+            [record[name] for name in ("id", "text", "id") if record.get(name) is not None]
+            for record in records
+        ]
+        assert all(wanted)
+        texts = lines._strings(*found[0]).to_pylist()
+        assert texts == ["\n\n".join(filter(None, parts)) for parts in wanted]
+        assert all(len(text.encode()) <= 99 for text in texts)
 
 
 class IndexFile(Target):

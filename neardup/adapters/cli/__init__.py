@@ -204,6 +204,15 @@ def share(text: str) -> float:
         raise click.BadParameter(f"{text!r} is not a share such as 0.85 or 85%") from None
 
 
+def bytes_of(text: str) -> int:
+    """Bytes, also written with K, M or G."""
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    number, unit = (text[:-1], units[text[-1:].upper()]) if text[-1:].upper() in units else (text, 1)
+    if not number.isascii() or not number.isdigit() or not 1 << 20 <= int(number) * unit <= 1 << 44:
+        raise click.UsageError(f"{text!r} is not a size of at least 1M, such as 256M or 4G")
+    return int(number) * unit
+
+
 def visible(text: str) -> str:
     """*text* with control characters escaped, so that no file name can command a terminal."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from neardup.adapters.cli import QUARANTINED, REFUSED, check_room, share, visible
+from neardup.adapters.cli import QUARANTINED, REFUSED, bytes_of, check_room, share, visible
 from neardup.wording import counted
 
 SOME_BAD = 1_000
@@ -217,7 +217,7 @@ def command(
         overwrite=overwrite,
         save_scheme=save_scheme,
         threads=threads,
-        memory=_size(memory),
+        memory=bytes_of(memory),
         observer=Terminal(quiet=quiet),
         command=_command(context),
     )
@@ -344,12 +344,3 @@ def _limit(text: str) -> float:
     if not 0 <= value <= 1:
         raise click.UsageError(f"{text!r} is not a share such as 50% or 0.5")
     return value
-
-
-def _size(text: str) -> int:
-    """Bytes, also written with K, M or G."""
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    number, unit = (text[:-1], units[text[-1:].upper()]) if text[-1:].upper() in units else (text, 1)
-    if not number.isascii() or not number.isdigit() or not 1 << 20 <= int(number) * unit <= 1 << 44:
-        raise click.UsageError(f"{text!r} is not a size of at least 1M, such as 256M or 4G")
-    return int(number) * unit

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from neardup.adapters.cli import QUARANTINED, REFUSED, check_room, share, visible
+from neardup.adapters.cli import QUARANTINED, REFUSED, bytes_of, check_room, share, visible
 from neardup.wording import counted
 
 
@@ -89,7 +89,6 @@ def command(
     for each capture. Captures that say the same have one state; a state that comes back keeps its number.
     """
     check_room()
-    from neardup.adapters.cli.dedupe import _size
     from neardup.adapters.cli.terminal import Terminal
     from neardup.files import check_free
     from neardup.sinks.quarantine import Quarantine
@@ -132,7 +131,7 @@ def command(
                 choices,
                 scheme,
                 on_bad=quarantine.add,
-                memory=_size(memory),
+                memory=bytes_of(memory),
                 threads=threads,
                 observer=Terminal(quiet=quiet),
             ) as pages,
