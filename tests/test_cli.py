@@ -255,6 +255,21 @@ def test_a_report_to_a_full_disk_is_one_line_and_damages_nothing(
     assert (tmp_path / "page.html").read_text().endswith("</html>")
 
 
+@unix
+def test_texts_that_cannot_be_set_aside_are_one_line_with_the_way_out(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    path = tmp_path / "captures.jsonl"
+    rows = [{"url": "p", "date": f"{2000 + at}", "text": f"capture {at} " + "x" * 200_000} for at in range(9)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = {"env": {"TMPDIR": str(small_disk)}}
+    done = neardup("timeline", str(path), "--quiet", "--memory", "1M", **few)
+    told = refused(done, 5)
+    assert f"no room to set texts aside in {str(small_disk)!r}: No space left on device" in told
+    assert "raise --memory" in told
+    assert neardup("timeline", str(path), "--quiet", **few).returncode == 0
+
+
 def give_up_rights() -> None:
     """From the next program on root may read no more than others: the two rights to pass over modes go."""
     drop_from_bounding_set = 24

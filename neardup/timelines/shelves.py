@@ -12,12 +12,14 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from tempfile import SpooledTemporaryFile
+from tempfile import SpooledTemporaryFile, gettempdir
 from types import TracebackType
 from typing import IO, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
+
+from neardup.errors import NotWritten, Said, Setting
 
 # Lengths of id, date, fingerprint and text, and what the text is known by.
 _HEAD: Final = struct.Struct("<IIIQ32s")
@@ -80,9 +82,18 @@ class Shelf:
         self._pages.append(self._numbers.setdefault(page, len(self._numbers)))
         self._moments.append(moment)
         self._offsets.append(self._end)
-        for part in (head, *parts):
-            self._file.write(part)
-            self._end += len(part)
+        try:
+            for part in (head, *parts):
+                self._file.write(part)
+                self._end += len(part)
+        except OSError as error:
+            raise NotWritten(
+                Said(
+                    f"no room to set texts aside in {gettempdir()!r}: {error.strerror}; "
+                    "name another folder with TMPDIR, or raise ",
+                    Setting("memory"),
+                )
+            ) from None
 
     def by_page(self) -> Iterator[tuple[str, Iterator[Held]]]:
         """The pages by name, each with its captures by time. A page must be used up before the next one."""
