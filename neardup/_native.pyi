@@ -106,6 +106,11 @@ class Verifier:
         self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
     ) -> npt.NDArray[np.uint32]:
         """Plain, weighted and rare similarity, shared features, and all of each side, one row per pair."""
+    def preserved(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint8]:
+        """Of each pair, which text says nothing that the other lacks: 1 for the left one, 2 for the right,
+        3 for both."""
     def set_neighbours(
         self,
         left: npt.NDArray[np.int64],
@@ -133,6 +138,31 @@ class Verifier:
 
 def text_rule() -> tuple[list[tuple[str, int]], list[tuple[str, bool]], list[tuple[str, str]]]:
     """The settings of the default rule, its reasons and whether each accepts, its tests and their reasons."""
+
+class Passages:
+    """Texts whose passages are looked for in others: first all are added, then others are looked at."""
+
+    def __init__(self, words: int, most: int) -> None:
+        """For passages of *words* words on, of which *most* places each are listed."""
+    def add(self, texts: CoreTexts, threads: int | None) -> None:
+        """Add texts that are looked for."""
+    def look(
+        self, texts: CoreTexts, threads: int | None
+    ) -> tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32], int]:
+        """The words of the next texts; a row for each text that shares something (its row, its words, those
+        that are shared, whether it is the first with some run); a row for each passage (the place of its text
+        among those, the text that was added, where it begins in both, its words); how many more there are."""
+    def stretches(self) -> npt.NDArray[np.uint32]:
+        """What of each text that was added is shared: the text, the words where it begins and ends, in how
+        many texts its most common run is, and the first of them."""
+    def texts_with(self, passages: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """In how many texts the most common run of each passage is."""
+    @property
+    def words(self) -> npt.NDArray[np.uint32]:
+        """How many words each text that was added has."""
+
+def word_places(text: str) -> npt.NDArray[np.uint32]:
+    """Where each word of a text begins and ends, in characters."""
 
 # The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
 

@@ -27,7 +27,7 @@ from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, evidence_schema
 from neardup.stars import Keepers
 from neardup.types import PairNumbers, RowNumbers
 from neardup.verdicts import Judgements
-from neardup.verifiers import UNVERIFIED, WHOLE
+from neardup.verifiers import LEFT, UNVERIFIED, WHOLE, code_of
 
 # The map of a copy.
 AS_IT_IS: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -216,6 +216,9 @@ class Conclusion:
         pairs = np.flatnonzero(judgements.judged & ~shown)
         one, other = texts.document[found.left[pairs]], texts.document[found.right[pairs]]
         swap = self.decision.stays[other] & ~self.decision.stays[one]
+        if judgements.goes is not None:  # of two that both stay, or both go, the one that could go is second
+            alike = self.decision.stays[other] == self.decision.stays[one]
+            swap |= alike & (judgements.goes[pairs] == LEFT)
         copies, partners, said = self.decision.copies
         keeper = RowNumbers(
             np.concatenate([self.decision.keeper[goes], np.where(swap, other, one), partners])
@@ -235,7 +238,7 @@ class Conclusion:
         members: RowNumbers,
     ) -> pa.RecordBatch:
         """The *chosen* rows of the evidence: the first ones are those of *goes*, the others of *pairs*."""
-        ids, found, judged = self.ids, self.found, self.judgements
+        ids, texts, found, judged = self.ids, self.texts, self.found, self.judgements
         gone = chosen < len(goes)
         pair = PairNumbers(pairs[chosen[~gone] - len(goes)])
         distance = np.empty(len(chosen), np.int32)
@@ -245,8 +248,11 @@ class Conclusion:
         distance[gone], measured[gone], rules[gone] = self._numbers(RowNumbers(goes[chosen[gone]]))
         distance[~gone] = found.distance[pair]
         measured[~gone] = judged.measured[pair] / WHOLE if self.verified else np.nan
-        rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.accepted[pair]
         one, other = RowNumbers(keeper[chosen]), RowNumbers(members[chosen])
+        left_goes = texts.of_document[other[~gone]] == found.left[pair]
+        rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.lets_go(pair, left_goes)
+        if judged.goes is not None:
+            rules[~gone & ~accepted] = code_of("lacks") + 2
         alike = ~gone & accepted & self.texts.equal(one, other)
         rules[alike], measured[alike] = self._copied(RowNumbers(one[alike]), RowNumbers(other[alike])), 1
         columns = {

@@ -213,7 +213,9 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
 
     with Pool(1) as pool:
         pool.submit(getattr, scheme, "digest")  # of a large table that takes a while; the scheme remembers it
-        texts = Representatives.of(documents, settings, keep, fixed, request.threads)
+        texts = Representatives.of(
+            documents, settings, keep, fixed, request.threads, only_protected=request.only_protected
+        )
     looked, documents = documents.prints, documents.without("content", "spelling", "prints")
     give_back()
     bands = passes.bands(scheme, texts)
@@ -245,11 +247,11 @@ def conclude(passes: Passes, proposed: Proposed) -> Result:
     del proposed  # what it holds is dropped as soon as no stage needs it
 
     with judging as judge:
-        judgements = passes.verify(found, judge, verified=measure.verifies)
+        judgements = passes.verify(found, judge, measure)
         give_back()
-        order = final_order(documents, keep, texts, found, judgements.accepted, threads=request.threads)
+        order = final_order(documents, keep, texts, found, judgements, threads=request.threads)
         give_back()
-        keeper, rank = keepers_in(order, texts, found, judgements.accepted)
+        keeper, rank = keepers_in(order, texts, found, judgements)
         found = passes.crowds(keeper, rank, found, texts, judgements, judge)
     keepers = best_keepers(keeper, rank, found, judgements, any_keeper=central(keep))
     del order, rank

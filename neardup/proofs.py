@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from neardup.errors import DamagedFile, NeardupError, RefusedInput, shown
 from neardup.images import comparisons, proposals, rules
 from neardup.images.thumbs import BadImage, Thumbnail, decode
@@ -22,7 +24,16 @@ from neardup.sources.options import Request
 from neardup.sources.reading import Unfit
 from neardup.sources.streams import Broken
 from neardup.sources.text import content
-from neardup.verifiers import IDENTICAL, NO_INFORMATION, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
+from neardup.verifiers import (
+    IDENTICAL,
+    LACKS,
+    NO_INFORMATION,
+    SPELLED,
+    WHOLE,
+    Measure,
+    Verifier,
+    measuring_scheme,
+)
 
 EQUAL: Final = (IDENTICAL, SPELLED)
 
@@ -129,7 +140,7 @@ def _image(one: Input) -> Thumbnail:
 
 
 def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
-    """The verdict on two texts as if there were no other document.
+    """The verdict on two texts as if there were no other document: whether the right one may go.
 
     >>> from neardup.verifiers import parse_measure
     >>> remeasured(parse_measure("default"), "one two three", "One, two, three!").reason
@@ -142,5 +153,8 @@ def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
         return Remeasured(1.0, True, IDENTICAL if left == right else SPELLED)
     verifier = Verifier(measure, measuring.fit([left, right]))
     verifier.add(("left", "right"), (left, right))
-    found = verifier.judge_together(("left",), ("right",))[0]
-    return Remeasured(found.similarity, found.accepted, found.reason)
+    verdicts = verifier.judge_together(("left",), ("right",))
+    found = verdicts[0]
+    goes = bool(verdicts.lets_go(np.zeros(1, dtype=bool))[0])
+    reason = LACKS if found.accepted and not goes else found.reason
+    return Remeasured(found.similarity, goes, reason)

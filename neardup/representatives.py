@@ -41,9 +41,16 @@ class Representatives:
 
     @classmethod
     def of(
-        cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags, threads: int | None
+        cls,
+        documents: Documents,
+        settings: Settings,
+        keep: Keep,
+        fixed: Flags,
+        threads: int | None,
+        *,
+        only_protected: bool = False,
     ) -> Representatives:
-        """The texts of *documents*."""
+        """The texts of *documents*. With *only_protected*, what is *fixed* is one source of two."""
         name = settings.within or settings.across
         codes = None
         if name is not None:
@@ -51,9 +58,12 @@ class Representatives:
             codes = np.array(
                 [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int32
             )
+        across = settings.across is not None or only_protected
+        if only_protected:
+            codes = fixed.astype(np.int32)
         # Across sources a document that is protected and one that is not are never one text: the one may be a
         # copy of what the other is not compared with.
-        apart = codes if codes is None or settings.across is None else codes * 2 + fixed
+        apart = codes if codes is None or not across else codes * 2 + fixed
         document, of_document, twin = _native.one_of_each(
             documents.content,
             None if apart is None else apart.astype(np.uint32),
@@ -68,7 +78,7 @@ class Representatives:
             spelling=documents.spelling,
             twin=TextNumbers(twin),
             field=np.zeros(0, np.int32) if codes is None else codes[document],
-            across=settings.across is not None,
+            across=across,
             within=settings.within is not None,
             fixed=fixed[document],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from neardup import __version__
 from neardup.contents import TEXT, Content
@@ -32,6 +32,8 @@ class Request:
     """What kind of documents they are."""
     protected: Source | None = None
     """Documents that stay whatever happens."""
+    only_protected: bool = False
+    """Whether documents of the input are compared with protected ones alone."""
     threads: int | None = None
     memory: int = MEMORY
     sizes: Sizes = USUAL
@@ -48,7 +50,7 @@ def run_key(request: Request) -> str:
     Inputs are identified by name, size and time; anything that is not a file equals no other.
     """
     inputs = [[stamp(one) for one in source.inputs] for source in request.sources]
-    facts = {
+    facts: dict[str, Any] = {
         "version": [__version__, PARTS],
         "content": request.content.name,
         "settings": asdict(replace(request.settings, guards=OFF)),
@@ -56,5 +58,7 @@ def run_key(request: Request) -> str:
         "reading": [source.request.facts() for source in request.sources],
         "inputs": inputs,
     }
+    if request.only_protected:
+        facts["only_protected"] = True
     said = json.dumps(facts, sort_keys=True, default=str).encode()
     return hashlib.blake2b(said, digest_size=16).hexdigest()

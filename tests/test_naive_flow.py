@@ -87,6 +87,14 @@ def _subject(seed: int) -> list[str]:
     return [*map(text_of, texts), "halt and", "reboot or"]
 
 
+def _cuts(seed: int, count: int, least: int) -> list[str]:
+    """Texts that are parts of one text: beginnings, ends, middles."""
+    whole = words(seed, count)
+    rng = random.Random(seed)
+    begins = [rng.randrange(count - least) for _ in range(6)]
+    return [text_of(whole), *(text_of(whole[at : at + rng.randrange(least, count)]) for at in begins)]
+
+
 # For each reason a rule that gives it, and a collection in which it does.
 STORIES: dict[str, tuple[str, Story]] = {
     "nearly identical": ("default", _edits(200, 3)),
@@ -127,6 +135,8 @@ def compared(rows: Rows, verify: str = "default", *, radius: int = BITS, **choic
     name, _, least = verify.partition(":")
     if name in RULES:
         choices["rule"] = asdict(RULES[name])
+    elif name == "preserving":
+        choices["preserving"] = True
     elif least:
         choices["share"] = (name, round(float(least) * 10_000))
     choices["protect"] = choices.get("protect") or ()
@@ -154,7 +164,7 @@ def test_every_reason_is_given_where_the_naive_rule_gives_it(reason: str, seed: 
 @given(
     told=st.lists(st.sampled_from(SMALL), min_size=1, max_size=3),
     seed=st.integers(0, 10**6),
-    verify=st.sampled_from([*RULES, "jaccard:0.6", "containment:0.8", "none"]),
+    verify=st.sampled_from([*RULES, "jaccard:0.6", "containment:0.8", "preserving", "none"]),
     radius=st.sampled_from([30, 45, 60, BITS]),
 )
 @settings(max_examples=30)
@@ -218,6 +228,37 @@ def test_who_stays_and_every_row_is_as_the_naive_flow_has_it(
         verify,
         radius=radius,
         keep=keep,
+        protect=rows[1:protected],
+        **where,
+    )
+
+
+def test_preserving_gives_its_two_reasons_where_the_naive_flow_does() -> None:
+    found = compared(collection(_cuts(5, 40, 25), 5), "preserving")
+    found += compared(collection(_edits(60, 4)(5), 5), "preserving")
+    assert found.keys() == {naive.EVERY_RUN, naive.LACKS_WORDS}
+
+
+@given(
+    cuts=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30), st.booleans()), min_size=2, max_size=14),
+    keep=st.sampled_from(KEEPS),
+    where=st.sampled_from([{}, {"within": "site"}, {"across": "site"}]),
+    protected=st.integers(0, 3),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60)
+def test_what_preserving_lets_go_is_what_the_naive_flow_lets_go(
+    cuts: list[tuple[int, int, bool]], keep: str, where: dict[str, str], protected: int, seed: int
+) -> None:
+    whole = words(seed, 30)
+    texts = [text_of(whole[at : at + count] + ["more"] * more) for at, count, more in cuts]
+    rows = collection([text_of(whole), *(text for text in texts if text)], seed)
+    rows[0] |= {"site": "north", "date": "2020-02-02", "rank": 1}
+    compared(
+        rows[protected:] + rows[:1] * (protected > 0),
+        "preserving",
+        keep=keep,
+        radius=BITS,
         protect=rows[1:protected],
         **where,
     )

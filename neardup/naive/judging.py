@@ -37,6 +37,8 @@ PASSAGE = "a whole passage was replaced"
 FRAME = "same frame, other content"
 NOT_STRICT = "not close enough for strict"
 OTHER_SUBJECT = "same words about another subject"
+EVERY_RUN = "every run of three words stands in the other"
+LACKS_WORDS = "has words that the other lacks"
 ACCEPTING = (NEARLY_IDENTICAL, SHORT_EDITED, REVISION, PERHAPS_FORM)
 MEASURED = (
     *ACCEPTING, TOO_DIFFERENT, OTHER_NUMBERS, TEMPLATE, COMMON_TEXT, UNCLEAR, PASSAGE, FRAME, NOT_STRICT,
@@ -393,6 +395,27 @@ def judge(left: Profile, right: Profile, rule: Rule, rivals: Rivals | None = Non
     if rivals is not None and reason in ACCEPTING:
         reason = contest(left, right, seen, rule, rivals, reason)
     return reason, seen
+
+
+def runs_of(tokens: Sequence[str], count: int) -> set[tuple[str, ...]]:
+    """Every run of that many words."""
+    return {tuple(tokens[at : at + count]) for at in range(len(tokens) + 1 - count)}
+
+
+def stands_in(own: Profile, other: Profile) -> bool:
+    """Whether every run of three words of one text stands in the other; of fewer words, all of them in order.
+
+    >>> stands_in(Profile.of("b c d"), Profile.of("A b, C d"))
+    True
+    """
+    count = min(len(own.tokens), 3)
+    return runs_of(own.tokens, count) <= runs_of(other.tokens, count)
+
+
+def judge_preserving(left: Profile, right: Profile) -> tuple[str, Measures]:
+    """The verdict of `preserving`: whether one of the two says nothing that the other lacks."""
+    reason = EVERY_RUN if stands_in(left, right) or stands_in(right, left) else LACKS_WORDS
+    return reason, measure(left, right)
 
 
 def judge_share(left: Profile, right: Profile, name: str, least: int) -> tuple[str, Measures]:

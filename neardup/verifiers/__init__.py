@@ -10,26 +10,31 @@ from neardup.verifiers.pairs import judged_pairs, verify
 from neardup.verifiers.reasons import (
     ACCEPTING,
     IDENTICAL,
+    LACKS,
     NO_INFORMATION,
     PERHAPS_FORM,
     REASONS,
     SPELLED,
     UNVERIFIED,
     Reason,
+    code_of,
 )
 from neardup.verifiers.rules import NEIGHBOUR, NEIGHBOURS, RULES, SAME, TESTS, WHOLE, TextRule
-from neardup.verifiers.verdicts import Verdict, Verdicts
+from neardup.verifiers.verdicts import LEFT, RIGHT, Verdict, Verdicts, lets_go
 from neardup.verifiers.verifier import Verifier
 
 __all__ = [
     "ACCEPTING",
     "IDENTICAL",
+    "LACKS",
+    "LEFT",
     "MEASURES",
     "NEIGHBOUR",
     "NEIGHBOURS",
     "NO_INFORMATION",
     "PERHAPS_FORM",
     "REASONS",
+    "RIGHT",
     "RULES",
     "SAME",
     "SPELLED",
@@ -42,8 +47,10 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Verifier",
+    "code_of",
     "counts_features",
     "judged_pairs",
+    "lets_go",
     "measuring_scheme",
     "parse_measure",
     "verify",

@@ -29,11 +29,13 @@ class Measure:
     threshold: float = 0.0
     whole: Whole | None = None
     """The features of which the shared ones are a share: from how many are shared, and how many each has."""
+    preserves: bool = False
+    """Whether one text may go only if the other says all that it says; then it matters which one goes."""
 
     @property
     def verifies(self) -> bool:
         """Whether texts are compared."""
-        return self.rule is not None or self.whole is not None
+        return self.rule is not None or self.whole is not None or self.preserves
 
     def figure(self, shared: Counts, one: Counts, other: Counts) -> Counts:
         """The share that decides, in ten-thousandths, rounded down."""
@@ -70,6 +72,7 @@ MEASURES: Final[Registry[Measure]] = Registry(
         **{name: _by_rule(name) for name in RULES},
         "jaccard": _by_share("jaccard", lambda shared, one, other: one + other - shared),
         "containment": _by_share("containment", lambda shared, one, other: np.minimum(one, other)),
+        "preserving": lambda: Measure("preserving", preserves=True),
         "none": lambda: Measure("none"),
     },
     written={"jaccard": "jaccard:S", "containment": "containment:S"},

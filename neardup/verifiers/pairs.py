@@ -32,7 +32,8 @@ def verify(
     The verdicts are those of a run whose documents are these texts and whose candidates are these pairs: the
     texts that one is paired with are its neighbours, and may object. *measure* is what `dedupe` calls
     `verify`. *frequencies* is a fitted scheme, of a collection that holds the texts, which says how common
-    their features are; without it the texts themselves are counted.
+    their features are; without it the texts themselves are counted. With the measure `preserving` a pair is
+    accepted if one of the two, whichever, says nothing that the other lacks.
 
     >>> text = "one two three four five six seven eight nine ten"
     >>> found = verify([(text, text + " eleven"), (text, "something else"), (text, text.upper())])

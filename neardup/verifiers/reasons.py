@@ -90,7 +90,22 @@ UNMEASURED: Final = (
         "one of the two has no word or character to compare, only white space or punctuation",
     ),
 )
-TABLE: Final = (*MEASURED, *UNMEASURED)
+# Given by a measure that is no rule.
+BY_MEASURE: Final = (
+    Reason(
+        "preserved",
+        "every run of three words stands in the other",
+        True,
+        "what goes says nothing that the one that stays lacks (`--verify preserving`)",
+    ),
+    Reason(
+        "lacks",
+        "has words that the other lacks",
+        False,
+        "it would take something with it: three of its words stand nowhere together in the other",
+    ),
+)
+TABLE: Final = (*MEASURED, *UNMEASURED, *BY_MEASURE)
 REASONS: Final = tuple(reason.words for reason in MEASURED)
 ACCEPTING: Final = sum(reason.accepts for reason in MEASURED)
 
@@ -100,6 +115,7 @@ IDENTICAL: Final = _WORDS["identical"]
 SPELLED: Final = _WORDS["spelled"]
 UNVERIFIED: Final = _WORDS["unverified"]
 NO_INFORMATION: Final = _WORDS["no-information"]
+LACKS: Final = _WORDS["lacks"]
 
 
 def code_of(name: str) -> int:

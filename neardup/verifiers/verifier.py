@@ -121,7 +121,11 @@ class Verifier:
             rule = self._rule if measure is self._measure else None
             return verdicts_of(*self._native.judge(left, right, rule or asdict(measure.rule), self._threads))
         found = self._native.measure(left, right, self._threads).astype(np.int64)
-        _, weighted, rare, shared, one, other = found.T
+        plain, weighted, rare, shared, one, other = found.T
+        if measure.preserves:
+            goes = self._native.preserved(left, right, self._threads)
+            code = np.where(goes != 0, code_of("preserved"), code_of("lacks")).astype(np.uint8)
+            return Verdicts(goes != 0, code, plain / WHOLE, weighted / WHOLE, rare / WHOLE, goes=goes)
         figure = measure.figure(shared, one, other)
         accepted = figure >= measure.least
         code = np.where(accepted, code_of("revision"), code_of("too-different"))

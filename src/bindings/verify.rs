@@ -108,6 +108,11 @@ impl NativeVerifier {
         self.run(py, left, right, |own, pairs, cancel| own.measure(pairs, threads, cancel)).map(Table::from)
     }
 
+    /// Of each pair, which one says nothing that the other lacks: 1 for the left one, 2 for the right one, 3 both.
+    fn preserved(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Row<u8>> {
+        self.run(py, left, right, |own, pairs, cancel| own.preserved(pairs, threads, cancel)).map(Row)
+    }
+
     /// Say which documents are near each other, and how near (in ten-thousandths).
     fn set_neighbours(
         &mut self,

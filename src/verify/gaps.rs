@@ -6,10 +6,10 @@ use crate::system::memory;
 use crate::system::spread::Spread;
 
 /// Hashes that were met, in an open table that is at most half full. 0 marks a free place: it is never held.
-struct Set(Vec<u64>, Spread);
+pub struct Set(Vec<u64>, Spread);
 
 impl Set {
-    fn with_room(count: usize) -> Set {
+    pub fn with_room(count: usize) -> Set {
         Set(memory::zeros((count * 2).next_power_of_two().max(2)), Spread::own())
     }
 
@@ -23,12 +23,12 @@ impl Set {
         at
     }
 
-    fn insert(&mut self, hash: u64) {
+    pub fn insert(&mut self, hash: u64) {
         let at = self.place(hash);
         self.0[at] = hash;
     }
 
-    fn holds(&self, hash: u64) -> bool {
+    pub fn holds(&self, hash: u64) -> bool {
         hash != 0 && self.0[self.place(hash)] == hash
     }
 }

@@ -11,6 +11,7 @@ pub mod directory;
 pub mod gaps;
 pub mod measures;
 pub mod neighbours;
+pub mod preserving;
 pub mod profile;
 pub mod profiles;
 pub mod ranks;

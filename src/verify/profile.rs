@@ -168,7 +168,7 @@ pub struct Bench {
 
 /// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order; *edges* is
 /// room to work in.
-fn for_each_token<'a>(text: &'a str, edges: &mut Vec<u32>, mut found: impl FnMut(&'a str)) {
+pub fn for_each_token<'a>(text: &'a str, edges: &mut Vec<u32>, mut found: impl FnMut(&'a str)) {
     if text.is_ascii() {
         edges.clear();
         spaces(text.as_bytes(), 0..text.len(), edges);

@@ -20,6 +20,7 @@ use crate::text::texts::{Texts, text_or_empty};
 use crate::verify::contest::{Rivals, contest};
 use crate::verify::measures::{Measures, measure};
 use crate::verify::neighbours::{Neighbours, UNEQUAL, numbered};
+use crate::verify::preserving::{Words, may_hold, sides};
 use crate::verify::profile::{Bench, Profile};
 use crate::verify::profiles::Profiles;
 use crate::verify::ranks::Ranks;
@@ -253,6 +254,53 @@ impl Verifier {
             let m = measure(one, other);
             *row = [m.plain, m.weighted, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
         })?;
+        Ok(found)
+    }
+
+    /// Of each pair, which one says nothing that the other lacks (`preserving::sides`).
+    pub fn preserved(
+        &mut self,
+        pairs: &[(u32, u32)],
+        threads: Option<usize>,
+        cancel: &Cancel,
+    ) -> Result<Vec<u8>, Stop> {
+        let mut found = zeros::<u8>(pairs.len());
+        self.each(pairs, &mut found, threads, cancel, |one, other, found| {
+            let (left, right) = (may_hold(&one.tokens, &other.tokens), may_hold(&other.tokens, &one.tokens));
+            *found = sides(left, right);
+        })?;
+        // Hashes have rejected; words accept.
+        let store = &self.texts;
+        let read = |number: u32, text: &mut Vec<u8>, words: &mut Words| {
+            text.clear();
+            let kept = self.place(number).map_or(NONE, |place| self.text_of[place]);
+            if kept != NONE {
+                store.read(kept as usize, text)?;
+            }
+            words.read(text);
+            io::Result::Ok(())
+        };
+        let compare = |pair: &(u32, u32), found: &mut u8, (text, left, right): &mut (Vec<u8>, Words, Words)| {
+            read(pair.0, text, left)?;
+            read(pair.1, text, right)?;
+            *found &= sides(left.stand_in(right), right.stand_in(left));
+            io::Result::Ok(())
+        };
+        let states = parallel::drain(
+            pairs.chunks(PIECE).zip(found.chunks_mut(PIECE)),
+            threads_for(pairs.len(), threads),
+            cancel,
+            || (Default::default(), Ok(())),
+            |(room, result), (pairs, found)| {
+                for (pair, found) in pairs.iter().zip(found).filter(|(_, found)| **found != 0) {
+                    if let Err(error) = compare(pair, found, room) {
+                        *result = Err(error);
+                    }
+                }
+            },
+        );
+        cancel.check().map_err(|_| Stop::Cancelled)?;
+        states.into_iter().try_for_each(|(_, result)| result)?;
         Ok(found)
     }
 

@@ -31,7 +31,11 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
 )
 @click.option("--strict", is_flag=True, help="Accept only nearly identical texts.")
 @click.option("--loose", is_flag=True, help="Also accept pairs that may be siblings of one template.")
-@click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
+@click.option(
+    "--verify",
+    metavar="RULE",
+    help="default, strict, loose, jaccard:S, containment:S, preserving or none.",
+)
 @click.option(
     "--keep",
     metavar="RULES",
