@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from neardup.pairs import join, join_batches
     from neardup.pipeline import dedupe
     from neardup.planner import plan
+    from neardup.quotations import Leaks, leaks
     from neardup.results import Result
     from neardup.schemes import Scheme, scheme
     from neardup.settings import Settings
@@ -43,11 +44,14 @@ _HOME = {
     "plan": "neardup.planner",
     "verify": "neardup.verifiers",
     "timeline": "neardup.timelines",
+    "Leaks": "neardup.quotations",
+    "leaks": "neardup.quotations",
 }
 
 __all__ = [
     "Fingerprints",
     "Index",
+    "Leaks",
     "NeardupError",
     "Result",
     "Scheme",
@@ -59,6 +63,7 @@ __all__ = [
     "groups",
     "join",
     "join_batches",
+    "leaks",
     "parse",
     "plan",
     "scheme",

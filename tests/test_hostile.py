@@ -238,6 +238,7 @@ HOSTILE: list[Callable[[], Any]] = [
 
 # What a parameter of that name usually gets, so that calls get past the first check.
 PLAUSIBLE: dict[str, list[Any]] = {
+    "against": [[TEXTS[0] + " and more", TEXTS[1]]],
     "array": [pa.array([b"12345678", None], pa.binary(8))],
     "batch": [TEXTS, pa.array(TEXTS)],
     "bits": [1, 8, 63, 64, 65, 128, 1 << 16],
@@ -278,6 +279,7 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "row": [0, 1, -1],
     "select": ["sign", "top:3"],
     "table": [_native.Frequencies()],
+    "train": [TEXTS],
     "text": ["6491fb1f8663d51f", "5", "some text"],
     "threads": [1, 2, 10**9, 10**30],
     "valid": [np.array([True, False])],
@@ -310,6 +312,7 @@ INSTANCES: dict[str, list[Callable[[], Any]]] = {
     "Verdicts": [lambda: nd.verify([("a text", "a text"), ("one two three", "one two four"), ("", "x")])],
     "Index": [lambda: index_of(64), lambda: index_of(100), lambda: nd.Index(bits=64, radius=3)],
     "Groups": [lambda: nd.groups(nd.Fingerprints.of([1, 3, 7]), 1)],
+    "Leaks": [lambda: nd.leaks([TEXTS[0]], against=[TEXTS[0] + " more", TEXTS[1]], words=5)],
     "Result": [lambda: nd.dedupe([{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])],
     "Fingerprints": [
         lambda: nd.Fingerprints.of([1, None, 2**64 - 1]),

@@ -47,7 +47,7 @@ LAYERS = [
     {"parts", "proofs", "summaries", "undologs"},
     {"passes", "actions", "search", "timelines"},
     {"pipeline"},
-    {"jobs", "calibration"},
+    {"jobs", "calibration", "quotations"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
@@ -63,7 +63,17 @@ CALLS_NATIVE = {
     "index",
 }
 CALLS_NATIVE |= {"sources", "verifiers", "clusters", "keep", "memory", "representatives", "conclusions"}
-CALLS_NATIVE |= {"contents", "images", "machine", "parts", "passes", "summaries", "observers", "stars"}
+CALLS_NATIVE |= {
+    "contents",
+    "images",
+    "machine",
+    "parts",
+    "passes",
+    "summaries",
+    "observers",
+    "stars",
+    "quotations",
+}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

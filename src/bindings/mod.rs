@@ -10,6 +10,7 @@ mod image;
 mod index;
 mod interpreter;
 mod interrupt;
+mod passages;
 mod stream;
 mod text;
 mod texts;
@@ -41,6 +42,7 @@ mod _native {
         image::{image_agreements, image_corners, image_fingerprints, image_maps},
         index::{HammingIndex, PairStream, check_index, index_stamp},
         interrupt::{check_thread_memory, watch},
+        passages::{NativePassages, places_of_words},
         stream::{SimhashValue, StreamIndex},
         text::{NativeFrequencies, NativeRecipe, digest},
         verify::{NativeVerifier, text_rule, walk_pairs},

@@ -2,7 +2,8 @@
 
 Results go to standard output, talk to standard error. Exit codes: 0 done, 1 internal error,
 2 usage, 3 finished but some records were quarantined (or files left), 4 an input file was refused, or
-no document came from any, 5 limit, disk or permission, 6 a guard stopped the run, 130 and 143 signals.
+no document came from any, 5 limit, disk or permission, 6 a guard stopped the run, 7 `leaks --fail-on-leaks`
+found something, 130 and 143 signals.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "fit": "Learn how common each feature is in your documents, for later streams.",
     "index": "Build, change and search an index of fingerprints.",
     "join": "Find all pairs of fingerprints within a radius.",
+    "leaks": "Find what of a test set is in a training set, also as a quotation.",
     "report": "Write the page that shows what a finished run found.",
     "plan": "Show how a join would run, and at what cost.",
     "search": "Find what is near one image or text in a collection.",
@@ -48,6 +50,7 @@ NO_MEMORY = "not enough memory; give the process more, or less input at a time"
 _UNLOADED = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "out of memory")
 QUARANTINED = 3
 REFUSED = 4
+LEAKED = 7
 
 
 class Commands(click.Group):

@@ -421,8 +421,9 @@ fn starts_anew(text: &str, at: usize) -> bool {
     text[at..].chars().next().is_none_or(|letter| is_new(Properties::get().entry(letter as u32)))
 }
 
+/// Whether NFKC never joins a character with this entry to what is before it.
 #[inline(always)]
-fn is_new(entry: u32) -> bool {
+pub fn is_new(entry: u32) -> bool {
     entry & (UNSTABLE | FORMAT) == 0 && unicode::class(entry) == 0
 }
 
