@@ -131,6 +131,23 @@ class Verifier:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """The same of all pairs of some documents: neighbours, and nearly identical, from *bounds* on."""
 
+    def figures(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        rule: dict[str, Any],
+        bounds: tuple[int, int] | None,
+        threads: int | None,
+    ) -> tuple[
+        tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]],
+        npt.NDArray[np.uint16],
+    ]:
+        """The verdicts of `judge_together`, or without *bounds* of `judge`, and a row of figures for each
+        pair."""
+
+def figure_names() -> list[str]:
+    """The names of the figures of a pair, in the order of their columns."""
+
 def text_rule() -> tuple[list[tuple[str, int]], list[tuple[str, bool]], list[tuple[str, str]]]:
     """The settings of the default rule, its reasons and whether each accepts, its tests and their reasons."""
 

@@ -119,6 +119,10 @@ class Conclusion:
     pair: PairNumbers
     """For each text that goes, the candidate pair that decided it."""
     verified: bool
+    placed: bool = False
+    """Whether the fingerprints are unknown, and only the pairs know how far apart they are."""
+    rule: str | None = None
+    """The digest of the learned rule that decided, if one did."""
     threads: int | None = None
     step: int = STEP
     """Rows that are made at a time."""
@@ -147,7 +151,7 @@ class Conclusion:
         # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
         one, other = (self.prints.words[self.texts.place(side)] for side in (rows, keeper))
         distance = distances(one, other)
-        if self.content.as_seen:
+        if self.content.as_seen or self.placed:
             distance = np.where(copies, 0, distance)
             distance[~copies] = self.found.distance[pair[~copies]]
         measured = np.ones((len(rows), 3))
@@ -266,7 +270,10 @@ class Conclusion:
             decided = np.empty(len(chosen), np.int64)
             decided[gone], decided[~gone] = self._pair(RowNumbers(goes[chosen[gone]])), pair
             columns["map"] = self._maps(PairNumbers(decided), one, other)
-        return pa.record_batch(columns, schema=evidence_schema(self.content))
+        if self.rule is not None:
+            columns["rule"] = pa.repeat(pa.scalar(self.rule, pa.string()), len(chosen))
+        schema = evidence_schema(self.content, learned=self.rule is not None)
+        return pa.record_batch(columns, schema=schema)
 
     def _maps(self, pairs: PairNumbers, keeper: RowNumbers, member: RowNumbers) -> pa.Array:
         """The map from each keeper to its member, by the verdict on their pair; copies lie as they are."""

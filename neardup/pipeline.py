@@ -16,6 +16,8 @@ from dataclasses import dataclass, fields, replace
 from inspect import signature
 from typing import Any, Final
 
+import numpy as np
+
 from neardup.candidates import Candidates
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_text, check_threads, whole
@@ -31,8 +33,9 @@ from neardup.numbering import Flags
 from neardup.observers import SILENT, Observer, watching
 from neardup.parts import load_stopped, save_stopped
 from neardup.passes import Passes
+from neardup.rejudging import Known, check_same_figures, known_pairs, placed, recalled
 from neardup.representatives import Representatives
-from neardup.requests import Request, run_key
+from neardup.requests import Earlier, Request, run_key
 from neardup.results import Result
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
@@ -46,7 +49,7 @@ from neardup.survey import Documents, check_apart
 from neardup.threads import Pool
 from neardup.types import PROTECTED, Bad
 from neardup.verdicts import Judge, Unverified
-from neardup.verifiers import Measure, parse_measure
+from neardup.verifiers import Measure
 
 # Bad records that a result holds, and bytes of each.
 SOME_BAD: Final = 1_000
@@ -189,6 +192,8 @@ class Proposed:
     prints: Fingerprints
     found: Candidates
     judging: Callable[[Measure], AbstractContextManager[Judge]]
+    known: Known | None = None
+    """What an earlier run found, if its pairs are decided anew."""
 
 
 def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
@@ -216,18 +221,43 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
         texts = Representatives.of(documents, settings, keep, fixed, request.threads)
     looked, documents = documents.prints, documents.without("content", "spelling", "prints")
     give_back()
-    bands = passes.bands(scheme, texts)
-    prints = passes.fingerprint(scheme, texts, looked, bands)
-    give_back()
-    flow = passes.flow(prints, texts)
-    found = passes.candidates(flow, len(texts), bands)
-    del bands
+    known: Known | None = None
+    if request.earlier is not None:
+        prints, known = _recalled(passes, request.earlier, documents, scheme, texts)
+        flow, found = passes.flow(prints, texts), known.found
+    else:
+        bands = passes.bands(scheme, texts)
+        prints = passes.fingerprint(scheme, texts, looked, bands)
+        give_back()
+        flow = passes.flow(prints, texts)
+        found = passes.candidates(flow, len(texts), bands)
+        del bands
     give_back()
 
     def judging(measure: Measure) -> AbstractContextManager[Judge]:
-        return flow.judging(found, measure, frequencies)
+        again = (
+            None if known is None or request.earlier is None else recalled(request.earlier, known, measure)
+        )
+        return flow.judging(found, measure, frequencies) if again is None else nullcontext(again)
 
-    return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging)
+    return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging, known)
+
+
+def _recalled(
+    passes: Passes, earlier: Earlier, documents: Documents, scheme: Scheme, texts: Representatives
+) -> tuple[Fingerprints, Known]:
+    """The pairs that an earlier run measured, in place of a search; no fingerprint is made unless it must."""
+    if scheme.digest != earlier.scheme:
+        raise RefusedInput(
+            f"the inputs are not those of run {earlier.path!r}: its scheme was fitted to other documents; "
+            "run `neardup dedupe` again"
+        )
+    if placed(scheme):
+        words = np.zeros((len(documents), (scheme.bits + 63) // 64), np.uint64)
+        prints = Fingerprints(words, bits=scheme.bits, digest=scheme.digest)
+    else:
+        prints = passes.fingerprint(scheme, texts)
+    return prints, known_pairs(earlier, documents, texts, texts.own(prints))
 
 
 def conclude(passes: Passes, proposed: Proposed) -> Result:
@@ -237,15 +267,18 @@ def conclude(passes: Passes, proposed: Proposed) -> Result:
     """
     request, content = passes.request, passes.request.content
     settings, keep = request.settings, parse_keep(request.settings.keep)
-    measure = parse_measure(settings.verify, settings.similarity)
+    measure = settings.measure
 
     documents, fixed, undated = proposed.documents, proposed.fixed, proposed.undated
     scheme, texts, prints, found = proposed.scheme, proposed.texts, proposed.prints, proposed.found
+    known = proposed.known
     judging = proposed.judging(measure) if measure.verifies else nullcontext(Unverified())
     del proposed  # what it holds is dropped as soon as no stage needs it
 
     with judging as judge:
         judgements = passes.verify(found, judge, verified=measure.verifies)
+        if known is not None and request.earlier is not None:
+            check_same_figures(request.earlier, known, judgements, measure)
         give_back()
         order = final_order(documents, keep, texts, found, judgements.accepted, threads=request.threads)
         give_back()
@@ -269,6 +302,8 @@ def conclude(passes: Passes, proposed: Proposed) -> Result:
         judgements=judgements,
         pair=keepers.pair,
         verified=measure.verifies,
+        placed=known is not None and placed(scheme),
+        rule=None if settings.learned is None else settings.learned.digest,
         threads=request.threads,
         step=request.sizes.rows,
     )

@@ -3,7 +3,8 @@
 The two are read anew, and what is measured is bound to their digests. Texts must have the similarity
 that the evidence says, and the rule of the run must accept them as if there were no other document.
 What many documents share, and neighbours, are not looked at again: the two
-alone pass the tests, and the seal of the run vouches for whoever made it.
+alone pass the tests, and the seal of the run vouches for whoever made it. A learned rule is given what
+the evidence says of common and rare text; of the default rule's verdict, which it may ask for, one must do.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from neardup.errors import DamagedFile, NeardupError, RefusedInput, shown
 from neardup.images import comparisons, proposals, rules
@@ -22,9 +25,24 @@ from neardup.sources.options import Request
 from neardup.sources.reading import Unfit
 from neardup.sources.streams import Broken
 from neardup.sources.text import content
-from neardup.verifiers import IDENTICAL, NO_INFORMATION, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
+from neardup.verifiers import (
+    IDENTICAL,
+    NO_INFORMATION,
+    SPELLED,
+    WHOLE,
+    LearnedRule,
+    Measure,
+    Verdicts,
+    Verifier,
+    measuring_scheme,
+)
+from neardup.verifiers.figures import NAMES
+from neardup.verifiers.learned import Figures
+from neardup.verifiers.reasons import TABLE
 
 EQUAL: Final = (IDENTICAL, SPELLED)
+# What the default rule may have said of a pair, by itself and among its neighbours.
+VERDICTS: Final = np.array([(WHOLE, WHOLE), (WHOLE, 0), (0, 0)], np.uint16)
 
 
 class Proof(NamedTuple):
@@ -32,6 +50,8 @@ class Proof(NamedTuple):
 
     similarity: float
     reason: str
+    weighted: float | None = None
+    rare: float | None = None
 
 
 class Unproved(Exception):
@@ -68,7 +88,7 @@ def _texts(run: Run) -> Again:
     measure, request = run.measure, Request(html=bool(run.settings.get("html")))
 
     def check(file: Input, keeper: Input, proof: Proof) -> None:
-        again = remeasured(measure, _text(keeper, request, "its keeper "), _text(file, request))
+        again = remeasured(measure, _text(keeper, request, "its keeper "), _text(file, request), proof)
         if again.reason in EQUAL:
             return
         if proof.reason in EQUAL:
@@ -128,8 +148,9 @@ def _image(one: Input) -> Thumbnail:
         raise Unproved(f"cannot be measured again: {fault}") from None
 
 
-def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
-    """The verdict on two texts as if there were no other document.
+def remeasured(measure: Measure, left: str, right: str, proof: Proof | None = None) -> Remeasured:
+    """The verdict on two texts as if there were no other document; a learned rule needs a *proof* for the
+    rest.
 
     >>> from neardup.verifiers import parse_measure
     >>> remeasured(parse_measure("default"), "one two three", "One, two, three!").reason
@@ -142,5 +163,20 @@ def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
         return Remeasured(1.0, True, IDENTICAL if left == right else SPELLED)
     verifier = Verifier(measure, measuring.fit([left, right]))
     verifier.add(("left", "right"), (left, right))
+    if measure.learned is not None and proof is not None:
+        return _by_learned(measure.learned, *verifier.figures(("left",), ("right",), together=True), proof)
     found = verifier.judge_together(("left",), ("right",))[0]
     return Remeasured(found.similarity, found.accepted, found.reason)
+
+
+def _by_learned(rule: LearnedRule, found: Verdicts, figures: Figures, proof: Proof) -> Remeasured:
+    """The verdict of a learned rule that is as good as what cannot be measured again of two texts alone
+    allows."""
+    rows = np.repeat(figures, len(VERDICTS), axis=0)
+    for name, value in (("weighted", proof.weighted), ("rare", proof.rare)):
+        if value is not None:
+            rows[:, NAMES.index(name)] = round(value * WHOLE)
+    rows[:, [NAMES.index("alone"), NAMES.index("default")]] = VERDICTS
+    accepted, code = rule.judge(rows, np.repeat(found.code, len(VERDICTS)))
+    best = int(accepted.argmax())
+    return Remeasured(float(found.similarity[0]), bool(accepted[best]), TABLE[int(code[best])].words)

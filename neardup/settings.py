@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Final
 
 from neardup.checks import check_share, check_text, check_threads, whole
-from neardup.errors import InvalidType, InvalidValue, shown
+from neardup.errors import InvalidType, InvalidValue, Said, Setting, shown
 from neardup.guards import OFF, GuardLimits
 from neardup.keep import parse_keep
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.verifiers import parse_measure
+from neardup.verifiers import LearnedRule, Measure, check_rule, learned_measure, parse_measure
+from neardup.verifiers.measures import with_floor
 
 # 128 bits separate up to this many documents well enough. On 5,000 real documents, 256 bits propose a
 # ninth of the pairs, and the whole run takes 0.6 of the time.
@@ -29,6 +31,9 @@ class Settings:
     radius: int | None = None
     exact: bool = False
     verify: str = "default"
+    rule: LearnedRule | str | os.PathLike[str] | None = None
+    """A rule that was learned from answers (`neardup calibrate`), or its file: it decides instead of
+    `verify`."""
     keep: str = "central,longest"
     within: str | None = None
     across: str | None = None
@@ -57,7 +62,27 @@ class Settings:
                 f"guards must be Limits of neardup.guards, or False for none, not {shown(self.guards)}"
             )
         parse_keep(check_text("keep", self.keep))
-        parse_measure(check_text("verify", self.verify))
+        measure = parse_measure(check_text("verify", self.verify))
+        if self.rule is not None:
+            if self.verify != "default":
+                raise InvalidValue(Said("choose one of ", Setting("rule"), " and ", Setting("verify")))
+            object.__setattr__(self, "rule", check_rule(self.rule))
+        elif measure.learned is not None:
+            object.__setattr__(self, "rule", measure.learned)
+            object.__setattr__(self, "verify", "default")
+        _ = self.measure  # what it cannot be is said now
+
+    @property
+    def learned(self) -> LearnedRule | None:
+        """The rule that was learned and decides, if one does."""
+        return self.rule if isinstance(self.rule, LearnedRule) else None
+
+    @property
+    def measure(self) -> Measure:
+        """What decides on a pair of texts."""
+        if self.learned is not None:
+            return with_floor(learned_measure(self.learned), self.similarity)
+        return parse_measure(self.verify, self.similarity)
 
     @property
     def fields(self) -> tuple[str, ...]:

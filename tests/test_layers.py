@@ -44,7 +44,7 @@ LAYERS = [
     {"conclusions"},
     {"report", "sinks"},
     {"checkpoints", "runs"},
-    {"parts", "proofs", "summaries", "undologs"},
+    {"parts", "proofs", "rejudging", "summaries", "undologs"},
     {"passes", "actions", "search", "timelines"},
     {"pipeline"},
     {"jobs", "calibration"},

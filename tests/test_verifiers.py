@@ -24,10 +24,12 @@ from neardup.verifiers import (
     TextRule,
     Verifier,
     parse_measure,
+    write_rule,
 )
 from neardup.verifiers.reasons import MEASURED, TABLE
 
 from .corpus import collection, edited, words
+from .test_verifiers_learned import rule as a_rule
 
 TOOL = Path(__file__).parent.parent / "tools" / "quality_tables.py"
 
@@ -53,11 +55,14 @@ def test_every_test_of_the_rule_gives_a_known_reason() -> None:
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_every_measure_can_be_named(name: str) -> None:
-    measure = parse_measure(f"{name}:0.5" if name in ("jaccard", "containment") else name, 0.8)
+def test_every_measure_can_be_named(name: str, tmp_path: Path) -> None:
+    argument = {"jaccard": ":0.5", "containment": ":0.5", "rule": f":{tmp_path / 'rule.toml'}"}.get(name, "")
+    write_rule(a_rule(), tmp_path / "rule.toml")
+    measure = parse_measure(name + argument, 0.8)
     assert measure.name == name
     assert measure.verifies == (name != "none")
-    assert (measure.rule is not None) == (name in RULES)
+    assert (measure.rule is not None) == (name in RULES or name == "rule")
+    assert (measure.learned is not None) == (name == "rule")
     assert measure.rule is None or measure.rule.floor == 8000
 
 

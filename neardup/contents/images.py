@@ -18,7 +18,7 @@ from neardup.arrays import core_texts
 from neardup.candidates import Candidates
 from neardup.contents import image_search
 from neardup.contents.model import Content, Flow, Match, Side, Wanted, Words, Work
-from neardup.errors import InvalidValue
+from neardup.errors import InvalidValue, Said, Setting
 from neardup.fingerprints import Fingerprints
 from neardup.images import comparisons, proposals, rules
 from neardup.images.prints import asked, stored
@@ -94,6 +94,8 @@ class Images(Content):
         return mostly_images(data)
 
     def check(self, settings: Settings, scheme: Scheme | None) -> None:
+        if settings.learned is not None:
+            raise InvalidValue(Said(Setting("rule"), " is learned on texts, and these are images"))
         other = parse_measure(settings.verify).name not in (*rules.RULES, "none")
         if scheme is not None and (other or scheme.hash != "dct-signs"):
             raise InvalidValue(

@@ -34,13 +34,13 @@ from neardup.verdicts import Judge, Judgements
 from neardup.verifiers import (
     IDENTICAL,
     PERHAPS_FORM,
-    REASONS,
     SPELLED,
     Measure,
     Verdicts,
     Verifier,
     measuring_scheme,
 )
+from neardup.verifiers.reasons import TABLE
 
 # The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
@@ -62,7 +62,7 @@ class Texts(Content):
     name = "text"
     figures = ("similarity", "weighted", "rare")
     said: ClassVar = MappingProxyType({"weighted": "without common text", "rare": "rare text only"})
-    reasons = REASONS
+    reasons = tuple(reason.words for reason in TABLE)
     identical = IDENTICAL
     spelled = SPELLED
     doubtful = PERHAPS_FORM

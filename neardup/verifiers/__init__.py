@@ -5,7 +5,16 @@ A fingerprint only proposes. What decides, and what each number is for, is expla
 
 from __future__ import annotations
 
-from neardup.verifiers.measures import MEASURES, Measure, counts_features, measuring_scheme, parse_measure
+from neardup.verifiers.figures import FIGURES
+from neardup.verifiers.learned import LearnedRule, check_rule, read_rule, write_rule
+from neardup.verifiers.measures import (
+    MEASURES,
+    Measure,
+    counts_features,
+    learned_measure,
+    measuring_scheme,
+    parse_measure,
+)
 from neardup.verifiers.pairs import judged_pairs, verify
 from neardup.verifiers.reasons import (
     ACCEPTING,
@@ -23,6 +32,7 @@ from neardup.verifiers.verifier import Verifier
 
 __all__ = [
     "ACCEPTING",
+    "FIGURES",
     "IDENTICAL",
     "MEASURES",
     "NEIGHBOUR",
@@ -36,15 +46,20 @@ __all__ = [
     "TESTS",
     "UNVERIFIED",
     "WHOLE",
+    "LearnedRule",
     "Measure",
     "Reason",
     "TextRule",
     "Verdict",
     "Verdicts",
     "Verifier",
+    "check_rule",
     "counts_features",
     "judged_pairs",
+    "learned_measure",
     "measuring_scheme",
     "parse_measure",
+    "read_rule",
     "verify",
+    "write_rule",
 ]

@@ -15,6 +15,7 @@ from neardup.arrays import core_texts
 from neardup.errors import InvalidValue, shown
 from neardup.schemes.model import Scheme
 from neardup.sizes import USUAL
+from neardup.verifiers.learned import Figures, LearnedRule
 from neardup.verifiers.measures import Measure, counted, measuring_scheme, parse_measure
 from neardup.verifiers.reasons import code_of
 from neardup.verifiers.rules import NEIGHBOUR, SAME, WHOLE
@@ -109,6 +110,8 @@ class Verifier:
         """Judge pairs that are all the candidates of their texts, and learn from them which are near."""
         if self._rule is None:
             return self.judge(left, right)
+        if (learned := self._measure.learned) is not None:
+            return self._learned(learned, *self.figures(left, right, together=True))
         one, other = self._numbers_of(left), self._numbers_of(right)
         found = self._native.judge_together(one, other, self._rule, (NEIGHBOUR, SAME), self._threads)
         return verdicts_of(*found)
@@ -117,6 +120,8 @@ class Verifier:
         """Judge pairs among the known neighbours; by another *measure*, if one is given."""
         left, right = self._numbers_of(left), self._numbers_of(right)
         measure = measure or self._measure
+        if measure.learned is not None:
+            return self._learned(measure.learned, *self.figures(left, right, measure))
         if measure.rule is not None:
             rule = self._rule if measure is self._measure else None
             return verdicts_of(*self._native.judge(left, right, rule or asdict(measure.rule), self._threads))
@@ -126,6 +131,24 @@ class Verifier:
         accepted = figure >= measure.least
         code = np.where(accepted, code_of("revision"), code_of("too-different"))
         return Verdicts(accepted, code.astype(np.uint8), figure / WHOLE, weighted / WHOLE, rare / WHOLE)
+
+    def figures(
+        self, left: Ids, right: Ids, measure: Measure | None = None, *, together: bool = False
+    ) -> tuple[Verdicts, Figures]:
+        """The verdicts of the rule under a learned one, and the figures of each pair (`FIGURES`), a column
+        each: zeros where the two are too different. *together* as `judge_together`, else as `judge`."""
+        rule = (measure or self._measure).rule
+        if rule is None:
+            raise InvalidValue("only a rule has figures; judge by one")
+        one, other = self._numbers_of(left), self._numbers_of(right)
+        bounds = (NEIGHBOUR, SAME) if together else None
+        found, figures = self._native.figures(one, other, asdict(rule), bounds, self._threads)
+        return verdicts_of(*found), figures
+
+    @staticmethod
+    def _learned(rule: LearnedRule, found: Verdicts, figures: Figures) -> Verdicts:
+        accepted, code = rule.judge(figures, found.code)
+        return Verdicts(accepted, code, found.similarity, found.weighted, found.rare)
 
     def _number_for(self, id: Hashable) -> int:
         """The number of an id, which may be new."""

@@ -43,7 +43,7 @@ mod _native {
         interrupt::{check_thread_memory, watch},
         stream::{SimhashValue, StreamIndex},
         text::{NativeFrequencies, NativeRecipe, digest},
-        verify::{NativeVerifier, text_rule, walk_pairs},
+        verify::{NativeVerifier, figure_names, text_rule, walk_pairs},
     };
 
     #[pymodule_init]

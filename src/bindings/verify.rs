@@ -10,9 +10,10 @@ use super::arrays::{Numbers, Row, Table, Threads};
 use super::interrupt::{answered, caught};
 use super::text::{NativeFrequencies, NativeRecipe};
 use crate::arrow::array::ArrowTexts;
-use crate::system::memory::give_back;
+use crate::system::memory::{gathered, give_back};
 use crate::system::parallel::Cancel;
 use crate::verify::contest::OBJECTIONS;
+use crate::verify::figures::NAMES;
 use crate::verify::neighbours::walk_of;
 use crate::verify::rule::{Reason, Rule, SUBJECT, TESTS};
 use crate::verify::verifier::{FEW, Stop, Verdict, Verifier, columns};
@@ -32,6 +33,12 @@ pub fn text_rule() -> PyResult<Tables> {
     })
 }
 
+/// The names of the figures on which a rule rests that was learned.
+#[pyfunction]
+pub fn figure_names() -> PyResult<Vec<&'static str>> {
+    caught(|| Ok(NAMES.to_vec()))
+}
+
 /// An order of *pairs* in which those of near documents are together, and where its parts end: no
 /// document has pairs in two parts, each of which has at least *least* pairs.
 #[pyfunction]
@@ -45,6 +52,9 @@ pub fn walk_pairs(
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     answered(py, false, |_| walk_of(documents, left, right, least)).map(|found| (Row(found.order), found.ends))
 }
+
+/// Verdicts, and a table of the figures of each pair.
+type Figures = (Verdicts, Table<u16>);
 
 type Verdicts = (Row<u8>, Row<u16>, Row<u16>, Row<u16>);
 
@@ -147,6 +157,24 @@ impl NativeVerifier {
     ) -> PyResult<Verdicts> {
         self.run(py, left, right, |own, pairs, cancel| {
             own.judge_together(pairs, &rule.0, bounds, threads, cancel).map(verdicts)
+        })
+    }
+
+    /// The verdicts of `judge_together`, or without *bounds* of `judge`, and the figures of each pair, a column
+    /// each; zeros where the two are too different.
+    fn figures(
+        &mut self,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
+        rule: TextRule,
+        bounds: Option<(u16, u16)>,
+        threads: Threads,
+    ) -> PyResult<Figures> {
+        self.run(py, left, right, |own, pairs, cancel| {
+            let found = own.figures(pairs, &rule.0, bounds, threads, cancel)?;
+            let figures = gathered(found.iter().map(|row| row.figures));
+            Ok((verdicts(gathered(found.iter().map(|row| row.verdict))), Table::from(figures)))
         })
     }
 }

@@ -13,11 +13,12 @@ use crate::arrow::array::ArrowTexts;
 use crate::frequencies::Frozen;
 use crate::recipe::Recipe;
 use crate::system::fault::{Fault, require};
-use crate::system::memory::{collected, filled, gathered, resize, zeros};
+use crate::system::memory::{collected, copied, filled, gathered, resize, zeros};
 use crate::system::parallel::{self, Cancel};
 use crate::text::normalize::Text;
 use crate::text::texts::{Texts, text_or_empty};
 use crate::verify::contest::{Rivals, contest};
+use crate::verify::figures::{COUNT, figures};
 use crate::verify::measures::{Measures, measure};
 use crate::verify::neighbours::{Neighbours, UNEQUAL, numbered};
 use crate::verify::profile::{Bench, Profile};
@@ -34,6 +35,15 @@ pub fn columns(found: &[Verdict]) -> (Vec<u8>, [Vec<u16>; 3]) {
     let column = |pick: fn(&Measures) -> u64| gathered(found.iter().map(|(_, measures)| pick(measures) as u16));
     let reasons = gathered(found.iter().map(|(reason, _)| *reason as u8));
     (reasons, [column(|m| m.plain), column(|m| m.weighted), column(|m| m.rare)])
+}
+
+/// A verdict, and the figures of its pair; zeros where that is too different.
+#[derive(Clone, Copy)]
+pub struct Figured {
+    pub verdict: Verdict,
+    pub figures: [u16; COUNT],
+    /// Whether the pair was accepted by itself.
+    alone: bool,
 }
 
 /// Fewer pairs, or profiles, than this are left to the calling thread.
@@ -290,11 +300,50 @@ impl Verifier {
         cancel: &Cancel,
     ) -> Result<Vec<Verdict>, Stop> {
         let mut found = self.judge_alone(pairs, rule, threads, cancel)?;
-        let plain = found.iter().map(|(_, measures)| measures.plain as u16);
-        let met = collected(pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= near));
-        let neighbours = Neighbours::new(self.numbers, &met, same);
+        let neighbours = self.neighbours_in(pairs, &found, (near, same));
         self.ask(&neighbours, pairs, rule, threads, cancel, &mut found)?;
         Ok(found)
+    }
+
+    /// Who is near whom in pairs that are all there are of their texts.
+    fn neighbours_in(&self, pairs: &[(u32, u32)], found: &[Verdict], (near, same): (u16, u16)) -> Neighbours {
+        let plain = found.iter().map(|(_, measures)| measures.plain as u16);
+        let met = collected(pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= near));
+        Neighbours::new(self.numbers, &met, same)
+    }
+
+    /// Judge pairs, and say what a rule that was learned rests on: with *bounds* as `judge_together` does, else
+    /// as `judge`.
+    pub fn figures(
+        &mut self,
+        pairs: &[(u32, u32)],
+        rule: &Rule,
+        bounds: Option<(u16, u16)>,
+        threads: Option<usize>,
+        cancel: &Cancel,
+    ) -> Result<Vec<Figured>, Stop> {
+        let alone = self.judge_alone(pairs, rule, threads, cancel)?;
+        let neighbours = match bounds {
+            Some(bounds) => Some(Arc::new(self.neighbours_in(pairs, &alone, bounds))),
+            None => self.neighbours.clone(),
+        };
+        let mut found = copied(&alone);
+        if let Some(neighbours) = neighbours {
+            self.ask(&neighbours, pairs, rule, threads, cancel, &mut found)?;
+        }
+        let begun = |(before, verdict): (&Verdict, &Verdict)| Figured {
+            verdict: *verdict,
+            figures: [0; COUNT],
+            alone: before.0.accepts(),
+        };
+        let mut rows = gathered(alone.iter().zip(&found).map(begun));
+        self.each(pairs, &mut rows, threads, cancel, |one, other, row| {
+            let (reason, measures) = &row.verdict;
+            if *reason != Reason::TooDifferent {
+                row.figures = figures(one, other, measures, (row.alone, reason.accepts()));
+            }
+        })?;
+        Ok(rows)
     }
 
     /// Call *work* with the profiles of each pair and its place in *found*, as many pairs at a time as
@@ -531,6 +580,28 @@ mod tests {
         assert!(verifier.meet(&pairs, &plain[1..], BOUNDS.1).is_err());
         let judged = verifier.judge(&pairs, &Rule::DEFAULT, None, &cancel).unwrap();
         assert_eq!(judged, together(&mut verifier, &pairs));
+    }
+
+    #[test]
+    fn figures_come_with_the_verdicts_of_the_rule() {
+        let mut verifier = verifier(1 << 24);
+        for number in 0..6 {
+            verifier.add(number, text(number as usize, 10).as_bytes()).unwrap();
+        }
+        verifier.add(6, b"another text").unwrap();
+        let (pairs, cancel) = (all_pairs(7), Cancel::new());
+        let judged = together(&mut verifier, &pairs);
+        let found = verifier.figures(&pairs, &Rule::DEFAULT, Some(BOUNDS), None, &cancel).unwrap();
+        assert_eq!(gathered(found.iter().map(|row| row.verdict)), judged);
+        for row in &found {
+            let is_zero = row.figures.iter().all(|figure| *figure == 0);
+            assert_eq!(is_zero, row.verdict.0 == Reason::TooDifferent);
+        }
+        // Accepted alone, and not by the neighbours.
+        let last = &found[0].figures[COUNT - 2..];
+        assert_eq!(last, [10_000, 0]);
+        let alone = verifier.figures(&[(0, 1)], &Rule::DEFAULT, None, None, &cancel).unwrap();
+        assert_eq!(alone[0].figures[COUNT - 2..], [10_000, 10_000]);
     }
 
     #[test]

@@ -33,6 +33,11 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
 @click.option("--loose", is_flag=True, help="Also accept pairs that may be siblings of one template.")
 @click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
 @click.option(
+    "--rule",
+    metavar="FILE",
+    help="Judge by a rule that was learned from your answers (neardup calibrate --rule).",
+)
+@click.option(
     "--keep",
     metavar="RULES",
     help="What stays: central, longest, shortest, first, last, newest:FIELD, oldest:FIELD, max:FIELD, "
@@ -125,6 +130,7 @@ def command(
     strict: bool,
     loose: bool,
     verify: str | None,
+    rule: str | None,
     keep: str | None,
     protect: tuple[str, ...],
     within: str | None,
@@ -179,8 +185,8 @@ def command(
             "-o names a folder for several files, not a stream; give -o DIR and read DIR/kept.*"
         )
     rules = ["strict"] * strict + ["loose"] * loose + ([] if verify is None else [verify])
-    if len(rules) > 1:
-        raise click.UsageError("choose one of --strict, --loose and --verify")
+    if len(rules) + (rule is not None) > 1:
+        raise click.UsageError("choose one of --strict, --loose, --verify and --rule")
     content = content_for(list(inputs), format="image" if images else kind, scheme=scheme_name)
     kind, scheme_name = content.format or kind, scheme_name or content.scheme
     said = {name: value for name, value in (("similarity", similarity), ("keep", keep)) if value is not None}
@@ -190,6 +196,7 @@ def command(
         radius=radius,
         exact=exact,
         verify=rules[0] if rules else "default",
+        rule=rule,
         within=within,
         across=across,
         source_field=source_field,
@@ -247,7 +254,7 @@ def command(
         click.echo(f"neardup: {done.manifest['plan']}", err=True)
     if not quiet:
         _say_next(done.manifest, out, report)
-    return _tell(done.manifest, out)
+    return tell(done.manifest, out)
 
 
 def _command(context: click.Context) -> list[str]:
@@ -267,6 +274,15 @@ def _command(context: click.Context) -> list[str]:
         for one in value if option.multiple else [value]:
             words += [option.opts[-1]] if option.is_flag else [option.opts[-1], str(one)]
     return words
+
+
+def counts_in_words(manifest: dict[str, Any]) -> str:
+    """What a run came to, in one line."""
+    from neardup.contents import content_of_run
+    from neardup.keep import parse_keep
+
+    none = parse_keep(manifest["settings"]["keep"]).none
+    return _counts(manifest["counts"], content_of_run(manifest).noun, none)
 
 
 def _counts(counts: dict[str, Any], noun: str, none: bool) -> str:
@@ -308,7 +324,7 @@ def _say_next(manifest: dict[str, Any], out: str, report: str | None) -> None:
         click.echo(f"neardup: {visible(line)}", err=True)
 
 
-def _tell(manifest: dict[str, object], out: str) -> int:
+def tell(manifest: dict[str, object], out: str) -> int:
     """Say on standard error what was not used, and give the exit code."""
     counts = manifest["counts"]
     assert isinstance(counts, dict)
