@@ -52,7 +52,12 @@ Piece = tuple[str, bool]
     help="Largest number of documents to sample.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Another seed draws another sample.")
-@click.option("--text-field", default="text", show_default=True, help="Field or column with the text.")
+@click.option(
+    "--text-field",
+    default="text",
+    show_default=True,
+    help="Field or column with the text; of several, such as title,body or title:2,body, one text is made.",
+)
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option("--format", "kind", help="Format of the input, if its name does not show it.")
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
