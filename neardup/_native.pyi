@@ -355,10 +355,19 @@ def image_agreements(
     maps: npt.NDArray[np.float64],
     threads: int | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """For each pair of thumbnails 18 numbers, the map that was found and how far they agree, and 64 marks.
+    """For each pair of thumbnails 20 numbers: the map, how far they agree, how they lean; and 64 marks.
 
     A mark says of a block of the left one: 0 the same, 1 differs, 2 not in the right one, 3 too plain.
     """
+
+def image_regions(
+    thumbs: npt.NDArray[np.uint8],
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    warps: npt.NDArray[np.float64],
+    threads: int | None,
+) -> npt.NDArray[np.int32]:
+    """11 counts of windows for each pair of thumbnails, laid by a map and a lean (8 numbers)."""
 
 def image_corners(
     thumbs: npt.NDArray[np.uint8], most: int, threads: int | None

@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from inspect import signature
 from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from neardup.candidates import Candidates
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_text, check_threads, whole
 from neardup.conclusions import Conclusion, decide
-from neardup.contents import content_for
+from neardup.contents import Content, content_for
 from neardup.errors import ChangedInput, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.fields import check_fields, note_idle_rules, note_undated
 from neardup.files import check_path
@@ -44,8 +48,8 @@ from neardup.stars import best_keepers, central, final_order, keepers_in
 from neardup.summaries import result_of
 from neardup.survey import Documents, check_apart
 from neardup.threads import Pool
-from neardup.types import PROTECTED, Bad
-from neardup.verdicts import Judge, Unverified
+from neardup.types import PROTECTED, Bad, PairNumbers, TextNumbers
+from neardup.verdicts import Judge, Judgements, Unverified
 from neardup.verifiers import Measure, parse_measure
 
 # Bad records that a result holds, and bytes of each.
@@ -230,6 +234,14 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
     return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging)
 
 
+def _additions(
+    content: Content, judge: Judge, judgements: Judgements, pairs: PairNumbers
+) -> npt.NDArray[np.int8]:
+    """Which side of each of these pairs has something added to it."""
+    left, right = judgements.left[pairs], judgements.right[pairs]
+    return content.additions(judge, TextNumbers(left), TextNumbers(right), judgements.map[pairs])
+
+
 def conclude(passes: Passes, proposed: Proposed) -> Result:
     """The stages from the candidate pairs on: every pair is judged, and each text finds its keeper.
 
@@ -247,7 +259,10 @@ def conclude(passes: Passes, proposed: Proposed) -> Result:
     with judging as judge:
         judgements = passes.verify(found, judge, verified=measure.verifies)
         give_back()
-        order = final_order(documents, keep, texts, found, judgements.accepted, threads=request.threads)
+        added = partial(_additions, content, judge, judgements)
+        order = final_order(
+            documents, keep, texts, found, judgements.accepted, added, threads=request.threads
+        )
         give_back()
         keeper, rank = keepers_in(order, texts, found, judgements.accepted)
         found = passes.crowds(keeper, rank, found, texts, judgements, judge)

@@ -144,10 +144,19 @@ def order_of(
     pairs: npt.NDArray[np.uint32] | None,
     rows: RowNumbers | None = None,
     *,
+    added: npt.NDArray[np.uint32] | None = None,
     threads: int | None,
 ) -> npt.NDArray[np.int32]:
     """The keep order of all documents, or of some *rows*: of their places among these."""
     fields = {name: documents.column(name) for name in keep.fields}
     return keep_order(
-        keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed, threads=threads
+        keep,
+        documents.ids,
+        documents.lengths,
+        fields,
+        rows=rows,
+        pairs=pairs,
+        added=added,
+        fixed=fixed,
+        threads=threads,
     )

@@ -17,7 +17,7 @@ from neardup.sources import Source
 from neardup.sources.files import stamp
 
 # The layout of checkpoints.
-PARTS: Final = 8
+PARTS: Final = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ in the order. Last, whatever goes joins the most similar of those that stay.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,18 +59,34 @@ def central(keep: Keep) -> bool:
     return any(rule.name == "central" for rule in keep.rules)
 
 
+def original(keep: Keep) -> bool:
+    """Whether the keep order depends on what was added to which document of a pair."""
+    return any(rule.name == "original" for rule in keep.rules)
+
+
 def final_order(
     documents: Documents,
     keep: Keep,
     texts: Representatives,
     found: Candidates,
     accepted: Flags,
+    additions: Callable[[PairNumbers], npt.NDArray[np.int8]],
     *,
     threads: int | None,
 ) -> TextNumbers:
-    """The order that decides which texts stay; `central` counts the accepted pairs of each."""
-    if not central(keep):
+    """The order that decides which texts stay; `central` counts the accepted pairs of each.
+
+    *additions* says for `original` which side of each pair has something added to it: 1 the left one, -1 the
+    right one, 0 none.
+    """
+    if not central(keep) and not original(keep):
         return TextNumbers(np.arange(len(texts), dtype=np.int32))
+    added = None
+    if original(keep):
+        pairs = PairNumbers(np.flatnonzero(accepted))
+        side = additions(pairs)
+        more = np.concatenate([found.left[pairs[side > 0]], found.right[pairs[side < 0]]])
+        added = np.bincount(texts.document[more], minlength=len(documents)).astype(np.uint32)
     sides = np.concatenate([found.left[accepted], found.right[accepted]])
     met, times = np.unique(sides, return_counts=True)
     degree = np.zeros(len(documents), dtype=np.uint32)
@@ -78,7 +95,7 @@ def final_order(
     if texts.fixed.any():
         fixed = np.zeros(len(documents), dtype=bool)
         fixed[texts.document] = texts.fixed
-    order = order_of(documents, keep, fixed, degree, texts.document, threads=threads)
+    order = order_of(documents, keep, fixed, degree, texts.document, added=added, threads=threads)
     return TextNumbers(order)
 
 

@@ -21,6 +21,7 @@ from neardup.contents.model import Content, Flow, Match, Side, Wanted, Words, Wo
 from neardup.errors import InvalidValue
 from neardup.fingerprints import Fingerprints
 from neardup.images import comparisons, proposals, rules
+from neardup.images.additions import additions
 from neardup.images.prints import asked, stored
 from neardup.images.thumbs import THUMB, BadImage, Thumbs, address, look
 from neardup.images.views import WHOLE, fingerprints_of
@@ -124,6 +125,15 @@ class Images(Content):
 
     def flow(self, prints: Fingerprints, texts: Representatives, work: Work) -> Flow:
         return ImageFlow(prints, texts, work)
+
+    def additions(
+        self, judge: Judge, left: TextNumbers, right: TextNumbers, map: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.int8]:
+        if not isinstance(judge, Laying):
+            return super().additions(judge, left, right, map)
+        thumbs, threads = judge.flow.thumbs, judge.flow.work.threads
+        one, other = left.astype(np.int64), right.astype(np.int64)
+        return additions(thumbs, one, other, map, threads=threads)
 
     def view(self, one: Located, prefix: str) -> tuple[Side, Look | None]:
         """An image made small for the page, without what its file says beside the pixels."""

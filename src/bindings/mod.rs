@@ -38,7 +38,7 @@ mod _native {
         give_back,
         hamming::{components, groups, join, join_nearest, join_plan},
         hamming::{set_simd, simd_level, simd_levels, usual_threads},
-        image::{image_agreements, image_corners, image_fingerprints, image_maps},
+        image::{image_agreements, image_corners, image_fingerprints, image_maps, image_regions},
         index::{HammingIndex, PairStream, check_index, index_stamp},
         interrupt::{check_thread_memory, watch},
         stream::{SimhashValue, StreamIndex},

@@ -36,8 +36,8 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     "--keep",
     metavar="RULES",
     help="What stays: central, longest, shortest, first, last, newest:FIELD, oldest:FIELD, max:FIELD, "
-    "min:FIELD, prefer:FIELD=a>b>c, or none; for images also resolution, size, oldest:exif and path:PREFIX; "
-    "several separated by commas. Ties are broken by id.  "
+    "min:FIELD, prefer:FIELD=a>b>c, or none; for images also original, sharpest, resolution, "
+    "size, oldest:exif and path:PREFIX; several separated by commas. Ties are broken by id.  "
     "[default: central,longest; images central,resolution,size]",
 )
 @click.option("--protect", multiple=True, metavar="REF", help="Documents that stay whatever happens.")
