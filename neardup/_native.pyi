@@ -91,7 +91,9 @@ class Verifier:
         frequencies: Frequencies | None,
         memory: int,
         spill: str | None,
-    ) -> None: ...
+        open: bool = False,
+    ) -> None:
+        """With *open*, a feature that *frequencies* do not know is rare if two of the texts have it."""
     def expect(self, count: int, wanted: npt.NDArray[np.int64]) -> None:
         """From now on texts of the *wanted* numbers, below *count*, are expected, and no others."""
     @property

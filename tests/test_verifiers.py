@@ -74,6 +74,16 @@ def test_the_core_has_the_same_settings_reasons_and_tests() -> None:
     assert sorted(tests) == sorted((test.name, test.reason) for test in TESTS)
 
 
+def test_what_no_document_had_counts_if_two_of_the_texts_have_it() -> None:
+    table = nd.scheme("text").fit(["something else entirely", "something else again"])
+    known = "something else " + " ".join(words(1, 40))
+    texts = [known, known.replace(words(1, 40)[7], "other")]
+    closed, opened = Verifier("default", table), Verifier("default", table, open=True)
+    for verifier in (closed, opened):
+        verifier.add("ab", texts)
+    assert closed.judge("a", "b")[0].rare < 1 == opened.judge("a", "b")[0].rare
+
+
 # --- pairs of texts --------------------------------------------------------------------------------------
 
 

@@ -56,6 +56,8 @@ WEIGHTS = _rows(
         "log-df": "as log, times a weight that falls with the feature's document frequency: 32 up to "
         "max(16, isqrt(documents) // 3) documents, less by a factor sqrt(2) a doubling, 0 for a feature "
         "of one document; without a fitted table the same as log",
+        "log-df-open": "as log-df, for documents that the table did not count: a feature that it does not "
+        "know, or that one document had, weighs 32",
         "simhash-2": "as count; given weights as simhash 2.x has them: a plain feature repeats the weight "
         "before it, a negative integer only lowers the total, other numbers are added in float64",
         "simhash-1": "as count; given weights as simhash 1.x has them: numbers are added in float64",

@@ -251,8 +251,12 @@ def weighted(
     if weights == "set":
         return dict.fromkeys(counts, 1)
     weight = {feature: count.bit_length() for feature, count in counts.items()}
-    if weights == "log-df" and frequencies is not None:
-        shared = {f: t * frequency_weight(frequencies.get(f, 0), documents) for f, t in weight.items()}
+    if weights in ("log-df", "log-df-open") and frequencies is not None:
+        # An open table takes what it does not know for a feature that two documents have.
+        least = 2 if weights == "log-df-open" else 0
+        shared = {
+            f: t * frequency_weight(max(frequencies.get(f, 0), least), documents) for f, t in weight.items()
+        }
         return shared if any(shared.values()) else weight
     return weight
 

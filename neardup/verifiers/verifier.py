@@ -33,7 +33,8 @@ class Verifier:
     """Judges pairs of texts. Texts come and go; each has an id, or a number of the caller's.
 
     *frequencies* say how common features are. They must have counted every text that is added: a feature
-    that no counted document has cannot be shared. Without them every feature is rare.
+    that no counted document has cannot be shared. Without them every feature is rare. With *open* texts may
+    be new to them, or to nothing: a feature that they do not know is rare if two of the texts here have it.
 
     >>> texts = ["the quick brown fox jumps", "the quick brown fox jumped", "something else"]
     >>> verifier = Verifier("default", measuring_scheme().fit(texts))
@@ -49,6 +50,7 @@ class Verifier:
         *,
         memory: int = MEMORY,
         spill: str | None = None,
+        open: bool = False,
         threads: int | None = None,
     ) -> None:
         """An eighth of *memory* bytes is for texts; with *spill*, the rest goes to a new file of that
@@ -57,7 +59,7 @@ class Verifier:
         self._rule = None if self._measure.rule is None else asdict(self._measure.rule)
         self._threads = threads
         table = counted(frequencies) if isinstance(frequencies, Scheme) else frequencies
-        self._native = _native.Verifier(measuring_scheme().recipe, table, memory, spill)
+        self._native = _native.Verifier(measuring_scheme().recipe, table, memory, spill, open)
         self._numbers: dict[Hashable, int] = {}
         self._free: list[int] = []
         self._count = 0

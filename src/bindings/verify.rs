@@ -65,18 +65,21 @@ pub struct NativeVerifier(Verifier);
 
 #[pymethods]
 impl NativeVerifier {
-    /// For texts that *frequencies* have counted; what takes more than *memory* bytes goes to a file at *spill*.
+    /// For texts that *frequencies* have counted, or, if *open*, perhaps not; what takes more than *memory* bytes
+    /// goes to a file at *spill*.
     #[new]
+    #[pyo3(signature = (recipe, frequencies, memory, spill, open = false))]
     fn new(
         py: Python,
         recipe: PyRef<NativeRecipe>,
         frequencies: Option<PyRef<NativeFrequencies>>,
         memory: usize,
         spill: Option<PathBuf>,
+        open: bool,
     ) -> PyResult<NativeVerifier> {
         caught(|| {
             let frequencies = frequencies.map(|table| table.frozen(py)).transpose()?;
-            Ok(NativeVerifier(Verifier::new(recipe.0.clone(), frequencies, memory, spill)))
+            Ok(NativeVerifier(Verifier::new(recipe.0.clone(), frequencies, open, memory, spill)))
         })
     }
 

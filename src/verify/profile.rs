@@ -1,9 +1,11 @@
 #![forbid(unsafe_code)]
 //! A profile: what verification needs to know of one text, computed once and compared often.
 
+use std::sync::Arc;
+
 use crate::frequencies::{ABOVE_KNEE, ALONE, Frozen, RARE};
 use crate::hash::mix;
-use crate::recipe::{Recipe, Scratch};
+use crate::recipe::{Counted, Recipe, Scratch};
 use crate::system::memory;
 use crate::text::features::spaces;
 use crate::text::normalize::Text;
@@ -90,12 +92,13 @@ impl Profile {
         let (normalized, counted) = recipe.counted(text, &mut bench.scratch);
         profile.read_tokens(normalized, &mut bench.edges);
         profile.all = counted.hashes.len() as u64;
-        let Bench { classes, hashes, facts, .. } = bench;
-        match frequencies {
-            Some(table) => table.classes(counted.hashes, counted.grams, classes),
-            None => {
-                classes.clear();
-                memory::resize(classes, counted.hashes.len(), RARE);
+        let Bench { classes, hashes, facts, shared: among, .. } = bench;
+        classify(&counted, frequencies, if among.is_some() { ALONE } else { RARE }, classes);
+        if let Some(among) = among {
+            for (hash, class) in counted.hashes.iter().zip(classes.iter_mut()) {
+                if *class == ALONE && among.binary_search(hash).is_ok() {
+                    *class = RARE;
+                }
             }
         }
         // Whether others have a feature cannot be foretold, so no branch depends on it.
@@ -156,14 +159,52 @@ impl Profile {
     }
 }
 
+/// Write the class of each feature; without *frequencies* all have the class *unknown*.
+fn classify(counted: &Counted<'_>, frequencies: Option<&Frozen>, unknown: u8, classes: &mut Vec<u8>) {
+    match frequencies {
+        Some(table) => table.classes(counted.hashes, counted.grams, classes),
+        None => {
+            classes.clear();
+            memory::resize(classes, counted.hashes.len(), unknown);
+        }
+    }
+}
+
+/// Add the features of a text that *frequencies* do not know, each once, to *unknown*.
+pub fn note_unknown<'t>(
+    text: impl Into<Text<'t>>,
+    recipe: &Recipe,
+    frequencies: Option<&Frozen>,
+    bench: &mut Bench,
+    unknown: &mut Vec<u64>,
+) {
+    let (_, counted) = recipe.counted(text, &mut bench.scratch);
+    classify(&counted, frequencies, ALONE, &mut bench.classes);
+    for (hash, class) in counted.hashes.iter().zip(&bench.classes) {
+        if *class == ALONE {
+            memory::push(unknown, *hash);
+        }
+    }
+}
+
 /// Where profiles are made, one after the other.
 #[derive(Default)]
 pub struct Bench {
+    /// The features, in ascending order, that the frequencies do not know and some texts share; None where they
+    /// know all.
+    shared: Option<Arc<Vec<u64>>>,
     scratch: Scratch,
     classes: Vec<u8>,
     hashes: Vec<u64>,
     facts: Vec<Fact>,
     edges: Vec<u32>,
+}
+
+impl Bench {
+    /// One for texts of which some *shared* features that the frequencies do not know.
+    pub fn among(shared: Option<Arc<Vec<u64>>>) -> Bench {
+        Bench { shared, ..Bench::default() }
+    }
 }
 
 /// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order; *edges* is

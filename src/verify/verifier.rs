@@ -20,7 +20,7 @@ use crate::text::texts::{Texts, text_or_empty};
 use crate::verify::contest::{Rivals, contest};
 use crate::verify::measures::{Measures, measure};
 use crate::verify::neighbours::{Neighbours, UNEQUAL, numbered};
-use crate::verify::profile::{Bench, Profile};
+use crate::verify::profile::{Bench, Profile, note_unknown};
 use crate::verify::profiles::Profiles;
 use crate::verify::ranks::Ranks;
 use crate::verify::rule::{Reason, Rule, judge};
@@ -95,6 +95,10 @@ enum Places {
 pub struct Verifier {
     recipe: Arc<Recipe>,
     frequencies: Option<Arc<Frozen>>,
+    /// Whether there are texts that the frequencies did not count.
+    open: bool,
+    /// What those share that the frequencies do not know, until texts come or go.
+    shared: Option<Arc<Vec<u64>>>,
     texts: TextStore,
     /// Bytes in `texts` of those that were removed or replaced.
     removed: u64,
@@ -113,17 +117,21 @@ fn threads_for(count: usize, threads: Option<usize>) -> usize {
 }
 
 impl Verifier {
-    /// Features are as common as *frequencies* say, which must have counted every text. Of *memory* bytes an
-    /// eighth is for texts: what is more goes to a file at *spill*, if there is one.
+    /// Features are as common as *frequencies* say, which must have counted every text, unless *open*: then a
+    /// feature that they do not know is rare if two of the texts have it. Of *memory* bytes an eighth is for
+    /// texts: what is more goes to a file at *spill*, if there is one.
     pub fn new(
         recipe: Arc<Recipe>,
         frequencies: Option<Arc<Frozen>>,
+        open: bool,
         memory: usize,
         spill: Option<PathBuf>,
     ) -> Verifier {
         Verifier {
             recipe,
             frequencies,
+            open,
+            shared: None,
             texts: TextStore::new(spill, memory / 8),
             removed: 0,
             places: Places::Any,
@@ -177,6 +185,7 @@ impl Verifier {
         };
         let number = self.texts.len() as u32;
         self.texts.push(text)?;
+        self.shared = None;
         self.take_out(place);
         self.text_of[place] = number;
         Ok(())
@@ -206,6 +215,7 @@ impl Verifier {
             return false;
         }
         self.removed += self.texts.length(number as usize) as u64;
+        self.shared = None;
         self.profiles.remove([place].into_iter());
         // Which texts are near it is asked again.
         self.neighbours = None;
@@ -389,6 +399,33 @@ impl Verifier {
         needs.take(ROUND).map(fits).take_while(|fits| *fits).count().max(1)
     }
 
+    /// Find what two of the texts or more share that the frequencies do not know; profiles rest on it.
+    fn find_shared(&mut self, cancel: &Cancel) -> Result<(), Stop> {
+        let (mut bench, mut text, mut unknown) = (Bench::default(), Vec::new(), Vec::new());
+        for number in self.text_of.iter().filter(|number| **number != NONE) {
+            cancel.check().map_err(|_| Stop::Cancelled)?;
+            text.clear();
+            self.texts.read(*number as usize, &mut text)?;
+            let frequencies = self.frequencies.as_deref();
+            note_unknown(Text::Unchecked(&text), &self.recipe, frequencies, &mut bench, &mut unknown);
+        }
+        unknown.sort_unstable();
+        let (mut kept, mut at) = (0, 0);
+        while at < unknown.len() {
+            let end = at + unknown[at..].iter().take_while(|hash| **hash == unknown[at]).count();
+            if end - at > 1 {
+                unknown[kept] = unknown[at];
+                kept += 1;
+            }
+            at = end;
+        }
+        unknown.truncate(kept);
+        self.profiles = Profiles::new(self.profiles.limit());
+        self.profiles.grow(self.text_of.len());
+        self.shared = Some(Arc::new(unknown));
+        Ok(())
+    }
+
     /// Have the profiles of all *needed* texts at hand.
     fn prepare(
         &mut self,
@@ -397,7 +434,10 @@ impl Verifier {
         cancel: &Cancel,
     ) -> Result<(), Stop> {
         self.texts.finish()?;
-        let Verifier { places, text_of, profiles, texts, recipe, frequencies, .. } = self;
+        if self.open && self.shared.is_none() {
+            self.find_shared(cancel)?;
+        }
+        let Verifier { places, text_of, profiles, texts, recipe, frequencies, shared, .. } = self;
         let missing = match places {
             Places::Expected(ranks) => profiles.missing(needed.filter_map(|number| ranks.of(number))),
             Places::Any => profiles.missing(needed.map(|number| number as usize).filter(|at| *at < text_of.len())),
@@ -408,7 +448,7 @@ impl Verifier {
             missing.chunks(MADE).zip(made.chunks_mut(MADE)),
             threads_for(missing.len(), threads),
             cancel,
-            || (Bench::default(), Vec::new()),
+            || (Bench::among(shared.clone()), Vec::new()),
             |(bench, text), (places, made)| {
                 for (place, profile) in places.iter().zip(made) {
                     text.clear();
@@ -470,7 +510,7 @@ mod tests {
     const BOUNDS: (u16, u16) = (6000, 9000);
 
     fn verifier(memory: usize) -> Verifier {
-        Verifier::new(Arc::new(text_recipe()), None, memory, None)
+        Verifier::new(Arc::new(text_recipe()), None, false, memory, None)
     }
 
     /// A text of 200 words, of which those at multiples of *step* are its own, and the others those of *base*.
@@ -500,6 +540,26 @@ mod tests {
         }
         assert!(together(&mut verifier, &[(0, 1)])[0].0.accepts());
         assert!(together(&mut verifier, &all_pairs(6)).iter().all(|(reason, _)| *reason == Reason::Template));
+    }
+
+    #[test]
+    fn what_the_frequencies_do_not_know_counts_if_two_of_the_texts_have_it() {
+        let counted = |open| Verifier::new(Arc::new(text_recipe()), None, open, 1 << 24, None);
+        let (mut every, mut open) = (counted(false), counted(true));
+        for verifier in [&mut every, &mut open] {
+            verifier.add(0, b"one two three four five six seven").unwrap();
+            verifier.add(1, b"one two three four five six eight").unwrap();
+        }
+        let measured = |verifier: &mut Verifier| verifier.measure(&[(0, 1)], None, &Cancel::new()).unwrap()[0];
+        let (rare, shared) = (measured(&mut every), measured(&mut open));
+        // The same words in all, but those that one text alone has weigh nothing.
+        assert_eq!((rare[0], rare[3]), (shared[0], shared[3]));
+        assert!(rare[2] < 10_000 && shared[2] == 10_000, "{rare:?} {shared:?}");
+        // A text that comes later may share what was alone before.
+        open.add(2, b"seven eight").unwrap();
+        assert!(measured(&mut open)[2] < 10_000);
+        open.remove(&[2]).unwrap();
+        assert_eq!(measured(&mut open), shared);
     }
 
     #[test]
