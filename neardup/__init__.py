@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neardup.clusters import components, groups
+    from neardup.collections import Collection, Stream
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
@@ -32,6 +33,8 @@ _HOME = {
     "parse": "neardup.fingerprints",
     "Scheme": "neardup.schemes",
     "scheme": "neardup.schemes",
+    "Collection": "neardup.collections",
+    "Stream": "neardup.collections",
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
@@ -46,12 +49,14 @@ _HOME = {
 }
 
 __all__ = [
+    "Collection",
     "Fingerprints",
     "Index",
     "NeardupError",
     "Result",
     "Scheme",
     "Settings",
+    "Stream",
     "components",
     "dedupe",
     "distance",

@@ -17,6 +17,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -246,6 +247,12 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "document": ["the quick brown fox", ["a", "b"], {"a": 1}, ("a", 2)],
     "documents": [TEXTS, pa.array(TEXTS), [["a"], {"b": 2}]],
     "features": ["chars:3", "words:2", "mixed:4", "vector", ["a", ("b", 2)], {"a": 1.5}],
+    "bank": ["main", "wire"],
+    "banks": [["main", "-w*"], None],
+    "expires_after": ["30d", 60],
+    "fields": [{"n": 2, "gone": None}],
+    "id": ["a", "b"],
+    "verdict": ["same", "different"],
     "form": ["hex", "decimal", "bits", "base64"],
     "hash": ["mix", "md5", "shake256", "projection:1", "blake3-keyed", "xxh64"],
     "key": ["a long secret"],
@@ -294,8 +301,24 @@ def index_of(bits: int) -> nd.Index:
     return index
 
 
+def collection_of(read_only: bool = False) -> nd.Collection:
+    folder = tempfile.mkdtemp(dir=".")
+    made = nd.Collection.open(os.path.join(folder, "c.nd"), create=True)
+    made.add([{"id": name, "text": text, "n": 1} for name, text in zip("abcde", TEXTS, strict=True)])
+    if read_only:
+        made.close()
+        return nd.Collection.open(made.path, read_only=True)
+    return made
+
+
 # How to make one of each public class. Several, where they go different ways.
 INSTANCES: dict[str, list[Callable[[], Any]]] = {
+    "Collection": [collection_of, partial(collection_of, read_only=True)],
+    "Stream": [
+        nd.Stream,
+        partial(nd.Stream, radius=3, budget=1),
+        lambda: nd.Stream(collection=collection_of()),
+    ],
     "Scheme": [
         lambda: nd.scheme("text"),
         lambda: nd.scheme("text").fit(TEXTS),

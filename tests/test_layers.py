@@ -29,7 +29,7 @@ LAYERS = [
     {"distances", "features", "hashes", "pairs"},
     {"images"},
     {"schemes", "sources"},
-    {"survey", "planner", "index"},
+    {"survey", "planner", "index", "store"},
     {"verifiers"},
     {"clusters", "guards"},
     {"keep", "explain"},
@@ -47,7 +47,7 @@ LAYERS = [
     {"parts", "proofs", "summaries", "undologs"},
     {"passes", "actions", "search", "timelines"},
     {"pipeline"},
-    {"jobs", "calibration"},
+    {"jobs", "calibration", "collections"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}

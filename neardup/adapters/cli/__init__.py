@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "apply": "Write what a run keeps, or remove the files that it proved duplicates.",
     "calibrate": "Show what each setting would find in your documents, and which to use.",
     "check": "Check that two runs are equal, or show where they differ.",
+    "collection": "Keep documents on disk, and find what is near each as they come.",
     "distance": "Measure how far apart two texts or fingerprints are.",
     "explain": "Explain why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
