@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from typing import Any
+
+from neardup.collections import Collection
 
 WORDS = [
     f"{a}{b}{c}" for a in "bdfgklmnprstvz" for b in ("an", "el", "or", "ui") for c in ("da", "ko", "mi", "te")
@@ -17,6 +20,13 @@ def article(family: int, edition: int = 0, words: int = 60) -> str:
     for _ in range(min(edition, 3)):
         text[changed.randrange(words)] = changed.choice(WORDS)
     return " ".join(text)
+
+
+def quickly(news: Collection) -> Collection:
+    """The same without waiting for the disk at each commit: what a crash leaves is tested elsewhere."""
+    base: Any = news._store.base
+    base.select("PRAGMA synchronous=OFF")
+    return news
 
 
 def documents(count: int, families: int, seed: int = 0) -> list[dict[str, object]]:

@@ -124,6 +124,8 @@ def pending(journal: Path) -> tuple[dict[int, list[Change]], list[Record]]:
     bytes_of: dict[int, list[Change]] = {}
     names: list[Record] = []
     for record in records(journal):
+        if record.type == MAPPED and record.path.endswith(b"-shm"):
+            continue  # SQLite makes it anew where no process has it
         assert record.type != MAPPED, (
             f"a shared writable map of {record.path!r} is not seen: tell nothing by this"
         )

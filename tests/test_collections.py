@@ -22,7 +22,7 @@ from neardup.collections.kinds import compressed, decompressed, kept_text, kind_
 from neardup.errors import Conflict, InvalidType, InvalidValue, UnknownName
 from neardup.store import CONTENTS, GENERATIONS, PRINTS, Bank
 
-from .articles import article, documents
+from .articles import article, documents, quickly
 
 
 class Clock:
@@ -42,7 +42,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def news(tmp_path: Path, clock: Clock) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "news.nd", create=True, clock=clock) as news:
+    with quickly(Collection.open(tmp_path / "news.nd", create=True, clock=clock)) as news:
         yield news
 
 

@@ -80,6 +80,8 @@ class Collection:
         self._lock = RLock()
         self._store = store
         try:
+            if store.state.change == 0:
+                _begin(store, int(clock()))
             self._shelf = Shelf(store, clock)
             if not store.base.read_only:
                 generations.sweep(self._shelf)
@@ -113,12 +115,7 @@ class Collection:
         if create and not is_store(name):
             if read_only:
                 raise InvalidValue(f"there is no collection {name!r}, and read_only=True makes none")
-            store = Store.create(name, settings)
-            with store.write(int(clock())) as writing:
-                first_generations(writing)
-                change = writing.log("bank", bank=MAIN)
-                writing.insert(BANKS, Bank(MAIN, None, "[]", 1, change))
-            return cls(store, clock=clock)
+            return cls(Store.create(name, settings), clock=clock)
         found = cls(Store.open(name, read_only=read_only, as_new=as_new), clock=clock)
         if similarity is not None and found._store.settings != settings:
             found.close()
@@ -774,6 +771,16 @@ class Collection:
         if row is None:
             raise UnknownName(f"there is no document {shown(name)} in {self.path!r}")
         return row
+
+
+def _begin(store: Store, now: int) -> None:
+    """Give a new store its schemes and its first bank."""
+    if store.base.read_only:
+        raise InvalidValue(f"{store.name!r} is being made; open it when it is ready")
+    with store.write(now) as writing:
+        first_generations(writing)
+        change = writing.log("bank", bank=MAIN)
+        writing.insert(BANKS, Bank(MAIN, None, "[]", 1, change))
 
 
 def _ids(ids: Any) -> list[str]:

@@ -28,7 +28,7 @@ HEADER: Final = "collection.toml"
 OURS: Final = {FILE, HEADER, "LOCK", "WITNESS", "index", f"{FILE}-wal", f"{FILE}-shm"}
 # Past this many bytes the write-ahead log is emptied after a commit.
 LOG_BYTES: Final = 64 << 20
-_DAMAGE: Final = ("malformed", "not a database", "corrupt", "disk image")
+_DAMAGE: Final = ("malformed", "not a database", "corrupt", "disk image", "decode")
 
 T = TypeVar("T")
 
@@ -72,8 +72,8 @@ class Sqlite:
             raise
 
     @classmethod
-    def create(cls, path: str) -> Sqlite:
-        """Make a new store in the folder *path*, which must be free or empty."""
+    def create(cls, path: str, insert: str, state: Row) -> Sqlite:
+        """Make a new store in the folder *path*, which must be free or empty, with its first state."""
         path = check_path(path)
         if os.path.exists(path) and (not os.path.isdir(path) or os.listdir(path)):
             raise InvalidValue(f"{path!r} exists and is not a collection; name a new folder")
@@ -89,9 +89,13 @@ class Sqlite:
                 base.execute("BEGIN IMMEDIATE")
                 for statement in statements(DIALECT):
                     base.execute(statement)
+                base.execute(insert, state)
                 base.execute("COMMIT")
             finally:
                 base.close()
+            witness = Witness(os.path.join(path, "WITNESS"))
+            witness.write(Witnessed(0, bytes(16), os.stat(file).st_ino & (1 << 63) - 1), sync=True)
+            witness.close()
 
         _tried(path, make)
         # The header makes it a collection, so it comes last.
@@ -295,6 +299,8 @@ def _tried(name: str, work: Callable[[], T]) -> T:
         if isinstance(error, sqlite3.OperationalError):
             raise NotWritten(f"cannot use {name!r}: {said}") from None
         raise
+    except UnicodeDecodeError:
+        raise DamagedFile(f"{name!r} is damaged: a text is not UTF-8; restore it from a backup") from None
     except OSError as error:
         if isinstance(error, NotWritten):
             raise

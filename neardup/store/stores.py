@@ -72,13 +72,10 @@ class Store:
     @classmethod
     def create(cls, path: str, settings: Mapping[str, Any]) -> Store:
         """A new store in the folder *path*."""
-        base = STORES.part("sqlite").create(path)
         said = json.dumps(settings, sort_keys=True).encode()
         state = State(1, uuid.uuid4().hex, FORMAT, 0, NOTHING, 0, 0, 0, 0, 0, NOTHING, said)
-        with base.writing() as transaction:
-            transaction.many(_insert(STATE), [(*state, checksum(STATE, state))])
-        base.written(0, NOTHING)
-        return cls(base)
+        row = (*state, checksum(STATE, state))
+        return cls(STORES.part("sqlite").create(path, _insert(STATE), row))
 
     @property
     def name(self) -> str:
