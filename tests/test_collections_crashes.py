@@ -11,7 +11,7 @@ import shutil
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -125,7 +125,7 @@ def test_what_was_acknowledged_survives_a_power_cut_at_any_moment(
 
 
 @pytest.fixture
-def whole(tmp_path: Path) -> Iterator[Path]:
+def whole(tmp_path: Path) -> Path:
     path = tmp_path / "whole.nd"
     with Collection.open(path, create=True) as news:
         news.add(documents(12, 4))
