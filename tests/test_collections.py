@@ -19,6 +19,7 @@ from neardup.collections.banks import chosen, seconds_of
 from neardup.collections.clusters import evidence_of
 from neardup.collections.generations import due
 from neardup.collections.kinds import compressed, decompressed, kept_text, kind_of
+from neardup.collections.verdicts import said_of
 from neardup.errors import Conflict, InvalidType, InvalidValue, UnknownName
 from neardup.store import CONTENTS, GENERATIONS, PRINTS, Bank
 
@@ -580,8 +581,9 @@ def check_stars(news: Collection) -> None:
         assert keeper.cluster == row.cluster
         assert keeper.keeper == keeper.number
         if keeper != row:
-            seen = {other.number: evidence for evidence, other in evidence_of(store, row.number)}
-            assert seen[keeper.number].accepted
+            seen = {other.number: evidence.accepted for evidence, other in evidence_of(store, row.number)}
+            said = said_of(store, row.digest).get(keeper.digest)
+            assert seen[keeper.number] if said is None else said.verdict == "same"
 
 
 # --- dedupe -----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from neardup.collections.clusters import keeper_for, place_again
+from neardup.collections.clusters import keeper_for, kept_by, place_again
 from neardup.collections.documents import Given
 from neardup.collections.kinds import Kept, compressed, kind_of, words_of
 from neardup.collections.matches import (
@@ -65,6 +65,7 @@ class Adding:
         self._new: dict[str, Index] = {}  # of each kind, what came in this transaction
         self._prints: dict[int, list[bytes]] = {}  # of what came in it
         self._numbers: dict[bytes, int] = {}  # of contents that come in it
+        self._gone: set[int] = set()
         self._touched: dict[str, set[int]] = {}
         self._homeless: set[int] = set()
 
@@ -261,7 +262,7 @@ class Adding:
             if row.digest in self._contents:
                 self._contents[row.digest] = row
             return 0
-        live = self._shelf.lives[row.kind]
+        live, kept = self._shelf.lives[row.kind], kept_by(self._store, row)
         for one in self._store.rows(
             PRINTS, "generation = ? AND content = ?", [live.generation.number, number]
         ):
@@ -274,9 +275,9 @@ class Adding:
         self._contents.pop(row.digest, None)
         self._numbers.pop(row.digest, None)
         self._prints[number] = []
+        self._gone.add(number)
         self._touched.setdefault(row.kind, set()).add(number)
-        if row.keeper == number:
-            self._homeless |= {one.number for one in self._store.find(CONTENTS, "keeper", [number])}
+        self._homeless |= {one.number for one in kept}
         self._homeless.discard(number)
         return number
 
@@ -296,4 +297,5 @@ class Adding:
         """The transaction is durable: the live indexes see it."""
         for kind, numbers in self._touched.items():
             held = [(number, words) for number in sorted(numbers) for words in self._prints.get(number, [])]
-            self._shelf.lives[kind].set(sorted(numbers), held)
+            # What came in this transaction is in no index yet.
+            self._shelf.lives[kind].set(sorted(numbers & self._gone), held)

@@ -19,16 +19,16 @@ def keeper_for(store: Store, digest: bytes, evidence: Iterable[tuple[Evidence, C
     None if it keeps itself.
     """
     said = said_of(store, digest)
-    banned = {
-        row.cluster
-        for row in store.find(
-            CONTENTS, "digest", [one for one, row in said.items() if row.verdict == DIFFERENT]
-        )
-    }
+    apart = [one for one, row in said.items() if row.verdict == DIFFERENT]
+    # What waits for a place itself keeps nobody out of one.
+    banned = {row.cluster for row in store.find(CONTENTS, "digest", apart) if row.keeper}
     found = [
         ((-row.weighted, -row.similarity, row.distance, other.number), other)
         for row, other in evidence
-        if row.accepted and other.keeper == other.number and other.cluster not in banned
+        if row.accepted
+        and other.digest not in said
+        and other.keeper == other.number
+        and other.cluster not in banned
     ]
     together = [one for one, row in said.items() if row.verdict == SAME]
     for other in store.find(CONTENTS, "digest", together):
@@ -44,8 +44,8 @@ def place_again(store: Store, writing: Writing, numbers: Iterable[int]) -> None:
     The first one of a cluster that stays by itself goes on with its number.
     """
     waiting = set(numbers)
-    for number in list(waiting):
-        waiting |= {row.number for row in store.find(CONTENTS, "keeper", [number])}
+    for row in store.find(CONTENTS, "number", list(waiting)):
+        waiting |= {one.number for one in kept_by(store, row)}
     kept: set[int] = set()
     rows: dict[int, Content] = {row.number: row for row in store.find(CONTENTS, "number", waiting)}
     # Until they have a place, none of them keeps another one.
@@ -63,6 +63,13 @@ def place_again(store: Store, writing: Writing, numbers: Iterable[int]) -> None:
         kept.add(placed.cluster)
         change = writing.log("placed", content=number, cluster=placed.cluster)
         writing.replace(CONTENTS, placed._replace(change=change))
+
+
+def kept_by(store: Store, row: Content) -> list[Content]:
+    """The contents that a content keeps, itself among them if it keeps any."""
+    if row.keeper != row.number:
+        return []
+    return [one for one in store.find(CONTENTS, "cluster", [row.cluster]) if one.keeper == row.number]
 
 
 def evidence_of(store: Store, number: int) -> list[tuple[Evidence, Content]]:

@@ -583,7 +583,7 @@ class Collection:
                 change = writing.log("verdict", one=one, other=other, verdict=verdict, by=by)
                 row = Verdict(low, high, verdict, by, note, writing.now, change)
                 writing.put(VERDICTS, row)
-                placing.place_again(self._store, writing, [max(row.number for row in rows)])
+                placing.place_again(self._store, writing, [one.number for one in rows])
 
     def verdicts(self) -> list[dict[str, Any]]:
         """All verdicts that hold for stored documents, or that wait for one of them to come back."""

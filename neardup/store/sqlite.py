@@ -83,7 +83,6 @@ class Sqlite:
         def make() -> None:
             base = sqlite3.connect(file, isolation_level=None)
             try:
-                base.execute("PRAGMA page_size=8192")
                 base.execute("PRAGMA journal_mode=WAL")
                 base.execute("PRAGMA synchronous=FULL")
                 base.execute("BEGIN IMMEDIATE")

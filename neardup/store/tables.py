@@ -166,7 +166,8 @@ class Table:
     row: Any
     key: tuple[str, ...]
     unique: tuple[tuple[str, ...], ...] = ()
-    indexes: tuple[tuple[str, ...], ...] = ()
+    indexes: tuple[str, ...] = ()
+    """Columns with an index; of one that may be null only the others are in it."""
     counted: bool = True
     """Whether its rows are among those that the state counts."""
 
@@ -177,13 +178,11 @@ class Table:
         return found
 
 
-DOCUMENTS: Final = Table(
-    "document", Document, ("number",), (("id",),), (("content",), ("expires",), ("bank",))
-)
-CONTENTS: Final = Table("content", Content, ("number",), (("digest",),), (("cluster",), ("keeper",)))
+DOCUMENTS: Final = Table("document", Document, ("number",), (("id",),), ("content", "expires"))
+CONTENTS: Final = Table("content", Content, ("number",), (("digest",),), ("cluster",))
 PRINTS: Final = Table("print", Print, ("generation", "content", "part"))
-EVIDENCE: Final = Table("evidence", Evidence, ("low", "high"), (), (("high",),))
-VERDICTS: Final = Table("verdict", Verdict, ("low", "high"), (), (("high",),))
+EVIDENCE: Final = Table("evidence", Evidence, ("low", "high"), (), ("high",))
+VERDICTS: Final = Table("verdict", Verdict, ("low", "high"), (), ("high",))
 BANKS: Final = Table("bank", Bank, ("name",))
 GENERATIONS: Final = Table("generation", Generation, ("number",))
 PIECES: Final = Table("piece", Piece, ("name", "part"))
@@ -224,8 +223,9 @@ def statements(dialect: Dialect) -> list[str]:
         parts = [*columns, f"checksum {dialect.bytes} NOT NULL", f"PRIMARY KEY({', '.join(table.key)})"]
         parts += [f"UNIQUE({', '.join(names)})" for names in table.unique]
         made.append(f"CREATE TABLE {table.name}({', '.join(parts)}){dialect.suffix}")
-        for names in table.indexes:
-            made.append(f"CREATE INDEX {table.name}_{'_'.join(names)} ON {table.name}({', '.join(names)})")
+        for name in table.indexes:
+            some = "" if _type(hints[name], dialect).endswith("NOT NULL") else f" WHERE {name} IS NOT NULL"
+            made.append(f"CREATE INDEX {table.name}_{name} ON {table.name}({name}){some}")
     return made
 
 
