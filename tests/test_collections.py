@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -454,6 +455,35 @@ def test_a_snapshot_of_the_index_and_the_log_give_the_same_answers(
         file.write_bytes(b"nonsense")
     with Collection.open(news.path, clock=clock) as again:
         assert [again.search(text=article(row, 7)) for row in range(12)] == before
+
+
+def test_readers_see_whole_calls_while_another_thread_writes(news: Collection) -> None:
+    wrong: list[object] = []
+    calls, done = 25, Event()
+
+    def read() -> None:
+        with Collection.open(news.path, read_only=True, clock=lambda: 1_000_000) as reader:
+            while not done.is_set():
+                rows = [(row["fields"]["n"], row["text"]) for row in reader.documents()]
+                if len(rows) % 3 or len({n for n, _ in rows}) * 3 != len(rows):
+                    wrong.append(rows)
+                if rows and rows[0][1] not in [
+                    reader.get(m.id)["text"] for m in reader.search(text=rows[0][1])
+                ]:
+                    wrong.append(rows[0])
+
+    readers = [Thread(target=read) for _ in range(3)]
+    for thread in readers:
+        thread.start()
+    try:
+        for n in range(calls):
+            news.add([doc(f"{n}.{part}", 10 * n + part, n=n) for part in range(3)])
+    finally:
+        done.set()
+        for thread in readers:
+            thread.join()
+    assert wrong == []
+    assert len(news) == 3 * calls
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------
