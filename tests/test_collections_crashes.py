@@ -162,6 +162,15 @@ def test_no_damage_changes_an_answer(whole: Path, tmp_path: Path) -> None:
     assert any(one[1].startswith("detected") for one in told)
 
 
+def test_no_damage_changes_an_answer_of_a_collection_that_is_not_checked_whole(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("neardup.store.stores.SMALL", 0)
+    told = [damaged(whole, tmp_path / "copy.nd", 1000 + seed) for seed in range(20 * CRASHES)]
+    assert [one for one in told if one[1] == "silent"] == []
+    assert any(one[1].startswith("detected") for one in told)
+
+
 def test_no_damage_to_the_log_of_a_killed_writer_takes_back_what_it_wrote(tmp_path: Path) -> None:
     path = tmp_path / "news.nd"
     with Collection.open(path, create=True) as news:

@@ -46,21 +46,21 @@ def place_again(store: Store, writing: Writing, numbers: Iterable[int]) -> None:
     waiting = set(numbers)
     for row in store.find(CONTENTS, "number", list(waiting)):
         waiting |= {one.number for one in kept_by(store, row)}
-    kept: set[int] = set()
     rows: dict[int, Content] = {row.number: row for row in store.find(CONTENTS, "number", waiting)}
     # Until they have a place, none of them keeps another one.
     for row in rows.values():
         writing.replace(CONTENTS, row._replace(keeper=0))
+    there = store.find(CONTENTS, "cluster", {row.cluster for row in rows.values()})
+    taken = {row.cluster for row in there if row.keeper}
     for number in sorted(rows):
         row = rows[number]
         keeper = keeper_for(store, row.digest, evidence_of(store, number))
         if keeper is not None and keeper.number != number:
             placed = row._replace(cluster=keeper.cluster, keeper=keeper.number)
         else:
-            others = [one for one in store.find(CONTENTS, "cluster", [row.cluster]) if one.keeper]
-            free = row.cluster not in kept and not others
-            placed = row._replace(cluster=row.cluster if free else writing.next(), keeper=number)
-        kept.add(placed.cluster)
+            cluster = writing.next() if row.cluster in taken else row.cluster
+            placed = row._replace(cluster=cluster, keeper=number)
+        taken.add(placed.cluster)
         change = writing.log("placed", content=number, cluster=placed.cluster)
         writing.replace(CONTENTS, placed._replace(change=change))
 

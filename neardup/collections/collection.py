@@ -30,6 +30,8 @@ from neardup.collections.verdicts import (
     UNSURE,
     check_answer,
     check_words,
+    said_of,
+    words_for,
 )
 from neardup.errors import Conflict, InvalidType, InvalidValue, UnknownName, shown
 from neardup.files import check_path
@@ -590,7 +592,7 @@ class Collection:
         with self._lock:
             self._shelf.refresh()
             with self._store.base.reading():
-                return [self._told(row) for row in self._store.scan_all(VERDICTS)]
+                return [self._told(row) for row in self._verdicts()]
 
     def labels(self) -> list[dict[str, Any]]:
         """The verdicts as pairs with label 1 or 0 and both texts: what a measurement of settings needs."""
@@ -598,7 +600,7 @@ class Collection:
             self._shelf.refresh()
             with self._store.base.reading():
                 found = []
-                for row in self._store.scan_all(VERDICTS):
+                for row in self._verdicts():
                     held = self._store.find(CONTENTS, "digest", [row.low, row.high])
                     if row.verdict == UNSURE or len(held) < 2 or held[0].kind != "text":
                         continue
@@ -611,6 +613,12 @@ class Collection:
                         | {"text": left, "other_text": right}
                     )
                 return found
+
+    def _verdicts(self) -> list[Verdict]:
+        found = self._store.scan_all(VERDICTS)
+        if len(found) != self._store.state.verdicts:
+            raise self._store.damaged(f"not all of its {self._store.state.verdicts:,} verdicts are found")
+        return found
 
     def _told(self, row: Verdict) -> dict[str, Any]:
         names: dict[bytes, list[str]] = {row.low: [], row.high: []}
@@ -648,6 +656,11 @@ class Collection:
                     "HAVING MAX(change) > ? AND (COUNT(*) > 1 OR MAX(uses) > 1) ORDER BY cluster",
                     [since],
                 )
+                counted = self._store.base.select(
+                    "SELECT SUM(members) FROM (SELECT COUNT(*) AS members FROM content GROUP BY cluster) AS c"
+                )[0][0]
+                if (counted or 0) != self._store.state.contents:
+                    raise self._store.damaged("not all of its clusters are found")
                 found = [self._cluster(int(row[0])) for row in rows]
                 return [one for one in found if len(one.members) > 1]
 
@@ -658,14 +671,23 @@ class Collection:
             keeps = content.keeper == content.number
             similarity, reason = 1.0, "keeps the cluster"
             if not keeps:
-                low, high = sorted((content.number, content.keeper))
-                evidence = self._store.get(EVIDENCE, low, high)
-                similarity = 0.0 if evidence is None else evidence.similarity / WHOLE
-                reason = "said to be the same" if evidence is None else evidence.reason
+                similarity, reason = self._evidence(content)
             for row in self._shelf.visible(content.number, None, now, 10_000):
                 keeper = keeper or row.id
                 members.append(Member(row.id, row.bank, keeps, similarity, reason))
         return Cluster(number, keeper, tuple(members))
+
+    def _evidence(self, content: Content) -> tuple[float, str]:
+        """How similar a content is to the one that keeps it, and why it is kept."""
+        low, high = sorted((content.number, content.keeper))
+        found = self._store.get(EVIDENCE, low, high)
+        if found is not None and found.accepted:
+            return found.similarity / WHOLE, found.reason
+        keeper = self._store.need(CONTENTS, content.keeper)
+        said = said_of(self._store, content.digest).get(keeper.digest)
+        if said is None:
+            raise self._store.damaged(f"the evidence on contents {low} and {high} is missing")
+        return 0.0 if found is None else found.similarity / WHOLE, words_for(said)
 
     def dedupe(self, *, banks: Any = None, kind: str | None = None, **choices: Any) -> Result:
         """What `neardup.dedupe` finds in the stored documents; *choices* are its settings.

@@ -24,24 +24,24 @@ FORMATS: Final = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 def stored(shelf: Shelf, banks: frozenset[str], now: int, lock: Any) -> Iterator[tuple[Document, Content]]:
     """The documents of some banks that have not expired at *now*, each with its content, as they came."""
-    last = 0
+    last, count, first = 0, 0, None
     while True:
         with lock, shelf.store.base.reading():
-            rows = shelf.store.rows(
-                DOCUMENTS,
-                "number > ? AND (expires IS NULL OR expires > ?)",
-                [last, now],
-                f"ORDER BY number LIMIT {STEP}",
-            )
+            rows = shelf.store.rows(DOCUMENTS, "number > ?", [last], f"ORDER BY number LIMIT {STEP}")
+            count += len(rows)
+            state = shelf.store.last_state()
+            first = state if first is None else first
             contents = {
                 row.number: row for row in shelf.store.find(CONTENTS, "number", {one.content for one in rows})
             }
         for row in rows:
-            if row.bank in banks:
+            if row.bank in banks and (row.expires is None or row.expires > now):
                 if row.content not in contents:
                     raise shelf.store.damaged(f"the content of document {row.id!r} is missing")
                 yield row, contents[row.content]
         if len(rows) < STEP:
+            if state == first and count != state.documents:
+                raise shelf.store.damaged(f"it has {state.documents:,} documents, and {count:,} are found")
             return
         last = rows[-1].number
 

@@ -93,6 +93,11 @@ class Shelf:
                 least = checked_similarity(self.store.settings, kind)
                 scheme = read_scheme(self.store, row.digest)
                 self.lives[row.kind] = LiveIndex(self.store, kind, row, scheme, least)
+            held = sum(len(live.index) for live in self.lives.values())
+            if held != self.store.state.prints and not self.store.rows(GENERATIONS, "live = 0", ()):
+                raise self.store.damaged(
+                    f"it has {self.store.state.prints:,} fingerprints, and {held:,} are found"
+                )
 
     def refresh(self) -> None:
         """See what another process wrote since the last look."""
@@ -193,6 +198,7 @@ class Shelf:
                 if coming:
                     continue
                 content = store.need(CONTENTS, number)
+            self._check(content, question.kept, distance)
             documents = self.visible(number, chosen, now, SHOWN + 1)
             shown = [row for row in documents if row.id != leave]
             if not shown:
@@ -203,6 +209,18 @@ class Shelf:
             if len(known) == most:
                 break
         return self._judged(question, kind, known, said)
+
+    def _check(self, content: Content, kept: Kept, distance: int) -> None:
+        """Raise if an index of the database hides what the rows say: rows alone carry checksums."""
+        if content.digest == kept.digest and distance >= 0:
+            raise self.store.damaged(f"content {content.number} is not found by its digest")
+        # Of a flood not all are counted: that would cost its square.
+        most = SHOWN + 1
+        found = len(self.store.rows(DOCUMENTS, "content = ?", [content.number], f"LIMIT {most}"))
+        if found != min(content.uses, most):
+            raise self.store.damaged(
+                f"content {content.number} has {content.uses:,} documents, and {found} are found"
+            )
 
     def _judged(
         self,

@@ -19,6 +19,7 @@ from neardup.store.databases import Database, Transaction
 from neardup.store.sqlite import Sqlite
 from neardup.store.tables import (
     CHANGES,
+    COUNTS,
     FORMAT,
     STATE,
     TABLES,
@@ -52,7 +53,7 @@ class Store:
         self._writing: Writing | None = None
         try:
             with base.reading():
-                self.state = self._state()
+                self.state = self.last_state()
                 self._check_witness()
                 if base.size() < SMALL and (found := self.problems()):
                     raise DamagedFile(f"{self.name!r} is damaged: {found[0]}; restore it from a backup")
@@ -73,7 +74,7 @@ class Store:
     def create(cls, path: str, settings: Mapping[str, Any]) -> Store:
         """A new store in the folder *path*."""
         said = json.dumps(settings, sort_keys=True).encode()
-        state = State(1, uuid.uuid4().hex, FORMAT, 0, NOTHING, 0, 0, 0, 0, 0, NOTHING, said)
+        state = State(1, uuid.uuid4().hex, FORMAT, 0, NOTHING, 0, 0, 0, 0, 0, 0, 0, NOTHING, said)
         row = (*state, checksum(STATE, state))
         return cls(STORES.part("sqlite").create(path, _insert(STATE), row))
 
@@ -182,7 +183,8 @@ class Store:
             pass
         raise self.damaged(f"a row of {table.name} is not what was written ({table.key[0]} {row[0]!r:.40})")
 
-    def _state(self) -> State:
+    def last_state(self) -> State:
+        """The state as it is in the database now, whoever wrote it."""
         rows = self.rows(STATE, "1 = 1", ())
         if len(rows) != 1:
             raise self.damaged(f"it has {len(rows)} states")
@@ -214,7 +216,7 @@ class Store:
 
     def refresh(self) -> bool:
         """See what another process wrote; whether there was anything."""
-        state = self._state()
+        state = self.last_state()
         if state.uuid != self.state.uuid or state.change < self.state.change:
             raise Gone(f"{self.name!r} was replaced by another collection; open it again")
         changed = state != self.state
@@ -247,7 +249,7 @@ class Store:
         if self._writing is not None:
             raise InvalidValue(f"{self.name!r} is being changed here already")
         with self.base.writing() as transaction:
-            before = self._state()
+            before = self.last_state()
             writing = self._writing = Writing(self, transaction, before, now)
             try:
                 yield writing
@@ -266,7 +268,7 @@ class Store:
     def problems(self) -> list[str]:
         """Every byte is read: what is not as it was written, in words; nothing if all is well."""
         found = self.base.problems()
-        rows, total, documents, contents = 0, NOTHING, 0, 0
+        rows, total, counts = 0, NOTHING, dict.fromkeys(COUNTS, 0)
         for table in TABLES:
             columns = ", ".join(table.columns)
             last: list[Any] = []
@@ -285,14 +287,14 @@ class Store:
                 except DamagedFile as error:
                     found.append(_plain(str(error), self.name))
                     break
-                documents += len(part) if table.name == "document" else 0
-                contents += len(part) if table.name == "content" else 0
+                if table.name in counts:
+                    counts[table.name] += len(part)
                 if len(part) < 5000:
                     break
                 last = [part[-1][table.columns.index(name)] for name in table.key]
         state = self.state
-        counted = (rows, total, documents, contents)
-        if not found and counted != (state.rows, state.total, state.documents, state.contents):
+        whole = all(getattr(state, COUNTS[name]) == count for name, count in counts.items())
+        if not found and (not whole or (rows, total) != (state.rows, state.total)):
             found.append(f"it has {rows:,} rows where {state.rows:,} were written, or others than those")
         try:
             for _ in self.changes():
@@ -395,10 +397,9 @@ class Writing:
         if table.counted:
             self._total += sign * int.from_bytes(check, "little")
             self._rows += sign
-        if table.name == "document":
-            self.state = self.state._replace(documents=self.state.documents + sign)
-        elif table.name == "content":
-            self.state = self.state._replace(contents=self.state.contents + sign)
+        if table.name in COUNTS:
+            name = COUNTS[table.name]
+            self.state = self.state._replace(**{name: getattr(self.state, name) + sign})
 
 
 def _insert(table: Table) -> str:

@@ -151,6 +151,8 @@ class State(NamedTuple):
     """The highest number given to a document, a content, a cluster or a generation."""
     documents: int
     contents: int
+    prints: int
+    verdicts: int
     rows: int
     total: bytes
     """The sum, modulo 2**128, of the checksums of all rows but those of this table and of the log."""
@@ -188,6 +190,9 @@ GENERATIONS: Final = Table("generation", Generation, ("number",))
 PIECES: Final = Table("piece", Piece, ("name", "part"))
 CHANGES: Final = Table("change", Change, ("number",), counted=False)
 STATE: Final = Table("state", State, ("one",), counted=False)
+
+# Columns of the state that count the rows of a table by itself.
+COUNTS: Final = {"document": "documents", "content": "contents", "print": "prints", "verdict": "verdicts"}
 
 TABLES: Final = (
     STATE,
