@@ -263,13 +263,10 @@ class Adding:
                 self._contents[row.digest] = row
             return 0
         live, kept = self._shelf.lives[row.kind], kept_by(self._store, row)
-        for one in self._store.rows(
-            PRINTS, "generation = ? AND content = ?", [live.generation.number, number]
-        ):
-            self._writing.delete(PRINTS, one.generation, one.content, one.part)
+        prints = self._store.rows(PRINTS, "generation = ? AND content = ?", [live.generation.number, number])
+        self._writing.drop(PRINTS, prints)
         for column in ("low", "high"):
-            for pair in self._store.find(EVIDENCE, column, [number]):
-                self._writing.delete(EVIDENCE, pair.low, pair.high)
+            self._writing.drop(EVIDENCE, self._store.find(EVIDENCE, column, [number]))
         self._writing.delete(CONTENTS, number)
         self._writing.log("gone", content=number)
         self._contents.pop(row.digest, None)

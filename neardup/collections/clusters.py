@@ -7,18 +7,20 @@ each of them came; no two are compared anew. `Collection.dedupe` is the canonica
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from neardup.collections.verdicts import DIFFERENT, SAME, said_of
 from neardup.store import CONTENTS, EVIDENCE, Content, Evidence, Store, Writing
 
 
-def keeper_for(store: Store, digest: bytes, evidence: Iterable[tuple[Evidence, Content]]) -> Content | None:
+def keeper_for(store: Store, digest: bytes, evidence: Sequence[tuple[Evidence, Content]]) -> Content | None:
     """The keeper that a content with this *digest* joins, by its accepted evidence and what was said of it.
 
     None if it keeps itself.
     """
     said = said_of(store, digest)
+    if not said and not evidence:
+        return None
     apart = [one for one, row in said.items() if row.verdict == DIFFERENT]
     # What waits for a place itself keeps nobody out of one.
     banned = {row.cluster for row in store.find(CONTENTS, "digest", apart) if row.keeper}

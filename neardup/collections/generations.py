@@ -23,6 +23,8 @@ from neardup.store import CONTENTS, GENERATIONS, PRINTS, Content, Generation, Pr
 # The first table is made of this many contents, the next one of ten times as many.
 FIRST: Final = 100
 TIMES: Final = 10
+# Fingerprints that are removed in one transaction.
+SWEPT: Final = 5000
 # Contents that are read at a time.
 STEP: Final = 1000
 
@@ -109,10 +111,12 @@ def sweep(shelf: Shelf) -> None:
     dead = store.rows(GENERATIONS, "live = 0", ())
     used = {one.generation.digest for one in shelf.lives.values()}
     for row in dead:
-        while found := store.rows(PRINTS, "generation = ?", [row.number], "LIMIT 2000"):
+        rest = True
+        while rest:
             with store.write(shelf.now) as writing:
-                for one in found:
-                    writing.delete(PRINTS, one.generation, one.content, one.part)
+                found = store.rows(PRINTS, "generation = ?", [row.number], f"LIMIT {SWEPT}")
+                writing.drop(PRINTS, found)
+                rest = len(found) == SWEPT
         with store.write(shelf.now) as writing:
             writing.delete(GENERATIONS, row.number)
             if row.digest not in used:

@@ -36,6 +36,8 @@ def check_words(name: str, value: Any) -> str:
 
 def said_of(store: Store, digest: bytes) -> dict[bytes, Verdict]:
     """What was said of a content, by the digest of the other one."""
+    if not store.coming.verdicts:
+        return {}
     found: dict[bytes, Verdict] = {row.high: row for row in store.find(VERDICTS, "low", [digest])}
     return found | {row.low: row for row in store.find(VERDICTS, "high", [digest])}
 

@@ -84,6 +84,11 @@ class Store:
         return self.base.name
 
     @property
+    def coming(self) -> State:
+        """The state with what the transaction under way has done."""
+        return self.state if self._writing is None else self._writing.state
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What it was created with."""
         found: dict[str, Any] = json.loads(self.state.settings)
@@ -339,6 +344,14 @@ class Writing:
         gone = self._old(table, key)
         self._note(table, gone, -1)
         self._transaction.execute(f"DELETE FROM {table.name} WHERE {_where(table.key)}", key)
+
+    def drop(self, table: Table, rows: Sequence[Any]) -> None:
+        """Remove rows that were read in this transaction."""
+        self.flush()
+        for row in rows:
+            self._note(table, checksum(table, row), -1)
+        sql = f"DELETE FROM {table.name} WHERE {_where(table.key)}"
+        self._transaction.many(sql, [_key(table, row) for row in rows])
 
     def replace(self, table: Table, row: Row) -> None:
         """Put a row in the place of the one with its key."""
