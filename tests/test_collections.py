@@ -96,6 +96,16 @@ def test_what_is_skipped_is_not_stored(news: Collection) -> None:
     assert "b" not in news
 
 
+def test_what_has_expired_does_not_keep_a_copy_of_another_from_being_skipped(
+    news: Collection, clock: Clock
+) -> None:
+    news.add([doc("a", 1)])
+    news.add([doc("b", 2)], expires_after=5)
+    clock.now += 5
+    answer = news.add([doc("b", 1)], near="skip")[0]
+    assert (answer.status, answer.stored) == ("identical", False)
+
+
 def test_what_is_not_looked_for_is_found_later(news: Collection) -> None:
     assert statuses(news, doc("a", 1), doc("b", 1, 2), near="none") == ["new", "new"]
     assert found(news, id="a") == ["b"]
@@ -789,6 +799,11 @@ def test_an_export_holds_every_document_and_its_fields(news: Collection, tmp_pat
         ("a", "wire", article(1), "x"),
         ("b", "wire", article(2), None),
     ]
+    news.add([doc("c", 3, bank="a field", cluster="another")])
+    news.export(tmp_path / "more.jsonl", banks=["main"])
+    row = json.loads((tmp_path / "more.jsonl").read_text())
+    assert (row["bank"], row["cluster"]) == ("a field", "another")
+    news.remove(["c"])
     news.export(tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").column("text").to_pylist() == [article(1), article(2)]
     with pytest.raises(InvalidValue, match=r"written as .jsonl or .parquet"):

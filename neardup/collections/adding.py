@@ -154,7 +154,8 @@ class Adding:
             )
         matches = tuple(self._shelf.shown(seen, self._writing.now, rejected=False, most=MATCHES))
         status = self._status(seen, matches, kept, prints)
-        if self._near == SKIP and status in (IDENTICAL, NEAR) and old is None:
+        fresh = old is None or self._expired(old)
+        if self._near == SKIP and status in (IDENTICAL, NEAR) and fresh:
             return Answer(given.id, status, False, matches[0].cluster, matches)
         number = self._writing.next() if old is None else old.number
         if old is not None:

@@ -57,43 +57,46 @@ def export(
         format = FORMATS.get(os.path.splitext(path)[1].lower(), "")
     if format not in FORMATS.values():
         raise InvalidValue(f"{shown(path)} is written as .jsonl or .parquet; name it so, or say the format")
-    rows = (record_of(shelf, *one) for one in stored(shelf, banks, shelf.now, lock))
+    rows = stored(shelf, banks, shelf.now, lock)
     count = 0
     with atomic_file(path, overwrite=overwrite) as file:
         if format == "jsonl":
-            for row in rows:
-                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            for row, content in rows:
+                file.write(json.dumps(record_of(shelf, row, content), ensure_ascii=False).encode() + b"\n")
                 count += 1
             return count
         # The fields of documents differ, so they are one column of JSON.
         schema = pa.schema(
-            [(name, pa.large_string()) for name in ("id", "bank", "kind", "text", "fields")]
+            [(name, pa.large_string()) for name in ("id", "bank", "kind", "text", "image", "fields")]
             + [("cluster", pa.int64())]
         )
         with pq.ParquetWriter(file, schema) as writer:
             while part := list(islice(rows, STEP)):
                 count += len(part)
-                writer.write_table(pa.Table.from_pylist([_flat(row) for row in part], schema))
+                writer.write_table(pa.Table.from_pylist([_columns(shelf, *one) for one in part], schema))
     return count
 
 
 def record_of(shelf: Shelf, row: Document, content: Content) -> dict[str, Any]:
-    """A document as a record: its fields, and what neardup knows of it beside those."""
+    """A document as a record: what neardup knows of it, and its fields, which go before that."""
+    found: dict[str, Any] = {"bank": row.bank, "cluster": content.cluster, **json.loads(row.fields)}
+    return found | {"id": row.id, content.kind: _value(shelf, content)}
+
+
+def _value(shelf: Shelf, content: Content) -> Any:
     data = shelf.data(content)
-    found: dict[str, Any] = dict(json.loads(row.fields))
-    found |= {"id": row.id, "bank": row.bank, "cluster": content.cluster}
-    if content.kind == "text":
-        return found | {"text": data.decode()}
-    return found | {content.kind: kind_of(content.kind).fields(data)}
+    return data.decode() if content.kind == "text" else kind_of(content.kind).fields(data)
 
 
-def _flat(record: dict[str, Any]) -> dict[str, Any]:
-    kind = "text" if "text" in record else "image"
-    known = ("id", "bank", "cluster", "text")
-    fields = {name: value for name, value in record.items() if name not in known}
-    return {name: record.get(name) for name in known} | {
-        "kind": kind,
-        "fields": json.dumps(fields, ensure_ascii=False),
+def _columns(shelf: Shelf, row: Document, content: Content) -> dict[str, Any]:
+    value = _value(shelf, content)
+    return {
+        "id": row.id,
+        "bank": row.bank,
+        "kind": content.kind,
+        content.kind: value if isinstance(value, str) else json.dumps(value),
+        "fields": row.fields.decode(),
+        "cluster": content.cluster,
     }
 
 
