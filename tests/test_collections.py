@@ -769,6 +769,21 @@ def test_dedupe_of_stored_images_is_that_of_their_files(news: Collection, tmp_pa
     assert ours.evidence.equals(theirs.evidence)
 
 
+def test_verdicts_bind_images_as_they_bind_texts(news: Collection) -> None:
+    news.add(
+        [{"id": id, "picture": picture(*seed)} for id, seed in {"a": (1,), "b": (1, 6), "c": (2,)}.items()]
+    )
+    news.verdict("a", "b", "different")
+    news.verdict("a", "c", "same", by="ana")
+    assert found(news, id="b") == []
+    assert [match.reason for match in news.search(id="c")] == ["said to be the same by ana"]
+    assert clustered(news) == {("a", "c")}
+    result = news.dedupe(guards=False)
+    cluster = {row["id"]: row["cluster"] for row in result.annotations.to_pylist()}
+    assert cluster["a"] == cluster["c"] != cluster["b"]
+    assert "said to be the same" in result.evidence.column("reason").to_pylist()
+
+
 def test_texts_and_images_are_deduplicated_one_kind_at_a_time(news: Collection) -> None:
     news.add([doc("a", 1), {"id": "b", "picture": picture(1)}])
     with pytest.raises(InvalidValue, match="choose one with kind="):
