@@ -24,7 +24,7 @@ from neardup.verifiers import judged_pairs, parse_measure
 from .articles import article, quickly
 from .test_collections import check_stars
 
-RUNS = int(os.environ.get("NEARDUP_MODEL", "20"))
+RUNS = int(os.environ.get("NEARDUP_MODEL", "10"))
 SIMILARITY = 0.64
 
 ids = st.sampled_from([f"d{row}" for row in range(8)])

@@ -37,6 +37,8 @@ import neardup as nd
 from neardup import _native
 from neardup.errors import InvalidValue, NeardupError, shown
 
+from .articles import quickly
+
 # The same calls every time, so that a change is what fails. `NEARDUP_HOSTILE=8000 pytest
 # tests/test_hostile.py` makes more than a million others.
 EXAMPLES = int(os.environ.get("NEARDUP_HOSTILE", "40"))
@@ -303,7 +305,7 @@ def index_of(bits: int) -> nd.Index:
 
 def collection_of(read_only: bool = False) -> nd.Collection:
     folder = tempfile.mkdtemp(dir=".")
-    made = nd.Collection.open(os.path.join(folder, "c.nd"), create=True)
+    made = quickly(nd.Collection.open(os.path.join(folder, "c.nd"), create=True))
     made.add([{"id": name, "text": text, "n": 1} for name, text in zip("abcde", TEXTS, strict=True)])
     if read_only:
         made.close()
