@@ -659,7 +659,8 @@ class Collection:
                 counted = self._store.base.select(
                     "SELECT SUM(members) FROM (SELECT COUNT(*) AS members FROM content GROUP BY cluster) AS c"
                 )[0][0]
-                if (counted or 0) != self._store.state.contents:
+                odd = [row for row in rows if not isinstance(row[0], int)]
+                if odd or (counted or 0) != self._store.state.contents:
                     raise self._store.damaged("not all of its clusters are found")
                 found = [self._cluster(int(row[0])) for row in rows]
                 return [one for one in found if len(one.members) > 1]

@@ -72,6 +72,8 @@ def _kind(shelf: Shelf, kind: str | None) -> str:
     if kind is not None:
         return KINDS.part(check_text("kind", kind)).name
     there = [row[0] for row in shelf.store.base.select("SELECT DISTINCT kind FROM content ORDER BY kind")]
+    if odd := [one for one in there if one not in list(KINDS)]:
+        raise shelf.store.damaged(f"it holds a content of kind {odd[0]!r:.40}")
     if len(there) > 1:
         raise InvalidValue(f"the collection holds {' and '.join(there)}; choose one with kind=")
     return there[0] if there else "text"
