@@ -10,6 +10,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import islice
 from threading import RLock
@@ -33,7 +34,7 @@ from neardup.collections.verdicts import (
     said_of,
     words_for,
 )
-from neardup.errors import Conflict, InvalidType, InvalidValue, UnknownName, shown
+from neardup.errors import Conflict, InvalidType, InvalidValue, LimitReached, UnknownName, shown
 from neardup.files import check_path
 from neardup.results import Result
 from neardup.store import (
@@ -149,8 +150,7 @@ class Collection:
             return self._store.state.documents
 
     def __contains__(self, id: object) -> bool:
-        with self._lock:
-            self._shelf.refresh()
+        with self._seen():
             return isinstance(id, str) and self._document(id) is not None
 
     @property
@@ -187,6 +187,7 @@ class Collection:
                 "change": state.change,
                 "chain": state.chain.hex(),
                 "written": state.at,
+                "clock_behind": self._shelf.behind,
                 "bytes": self._store.base.size(),
                 "similarity": {name: self._shelf.similarity(name) for name in KINDS},
                 "generations": {
@@ -230,14 +231,16 @@ class Collection:
             raise InvalidType(f"fields must be names, not {shown(fields)}")
         given = documents_of(documents, fields=_names(fields))
         with self._lock:
+            self._shelf.refresh()
             found = self._add(given, bank, near, seconds, banks)
-            generations.grow(self._shelf)
+            with suppress(LimitReached):  # what came is durable; to grow can wait for room on the disk
+                generations.grow(self._shelf)
             return found
 
     def _add(self, given: Iterator[Given], bank: str, near: str, seconds: int | None, banks: Any) -> Added:
         shelf = self._shelf
         now = shelf.now
-        with self._store.write(now) as writing:
+        with self._store.write(now, follows=True) as writing:
             if bank not in shelf.banks:
                 change = writing.log("bank", bank=bank)
                 shelf.banks[bank] = Bank(bank, None, "[]", 1, change)
@@ -257,6 +260,7 @@ class Collection:
                 }
                 raise
         adding.done()
+        self._store.sure = True
         self._after()
         return Added(tuple(answers), self._store.state.change)
 
@@ -273,6 +277,7 @@ class Collection:
             raise InvalidType(f"fields must be a mapping, not {shown(fields)}")
         seconds = seconds_of("expires_after", expires_after)
         with self._lock:
+            self._shelf.refresh()
             row = self._need(id)
             held = json.loads(row.fields) | dict(fields)
             said = _fields({name: value for name, value in held.items() if value is not None})
@@ -284,6 +289,7 @@ class Collection:
     def remove(self, ids: Iterable[str]) -> int:
         """Remove documents; how many there were. Ids that are not there do not count."""
         with self._lock:
+            self._shelf.refresh()
             rows = self._store.find(DOCUMENTS, "id", dict.fromkeys(_ids(ids)))
             return self._remove(rows, "remove")
 
@@ -293,6 +299,7 @@ class Collection:
         if seconds is None:
             raise InvalidType("expires_after must be a time such as 30d, not None")
         with self._lock:
+            self._shelf.refresh()
             rows = self._store.find(DOCUMENTS, "id", dict.fromkeys(_ids(ids)))
             now = self._shelf.now
             rows = [row for row in rows if row.expires is None or row.expires > now]
@@ -306,6 +313,7 @@ class Collection:
         """Remove what has expired, which no question finds any more; how many documents there were."""
         total = 0
         with self._lock:
+            self._shelf.refresh()
             now = self._shelf.now
             while rows := self._store.rows(
                 DOCUMENTS, "expires <= ?", [now], f"ORDER BY number LIMIT {SWEPT}"
@@ -316,7 +324,7 @@ class Collection:
     def _remove(self, rows: Sequence[Document], kind: str) -> int:
         if not rows and not self.read_only:
             return 0
-        with self._store.write(self._shelf.now) as writing:
+        with self._store.write(self._shelf.now, follows=True) as writing:
             adding = Adding(self._shelf, writing, MAIN, NONE, None, frozenset())
             for row in rows:
                 content = adding.release(row.content)
@@ -324,16 +332,15 @@ class Collection:
                 writing.delete(DOCUMENTS, row.number)
             adding.settle()
         adding.done()
+        self._store.sure = True
         self._after()
         return len(rows)
 
     def get(self, id: str) -> dict[str, Any]:
         """A document as it is stored: id, bank, text (or what is known of the image), fields, cluster."""
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                row = self._need(id)
-                return self._facts(row, self._store.need(CONTENTS, row.content))
+        with self._seen():
+            row = self._need(id)
+            return self._facts(row, self._store.need(CONTENTS, row.content))
 
     def documents(self, banks: Any = None) -> Iterator[dict[str, Any]]:
         """All documents of the chosen banks that have not expired, in the order in which they came."""
@@ -376,17 +383,15 @@ class Collection:
         """
         most = whole("limit", limit, 0, 1_000_000)
         check_flag("rejected", rejected)
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                names = chosen(banks, self._shelf.banks)
-                if print is not None and text is None and picture is None and id is None:
-                    return self._shelf.by_print(print, KINDS.part(check_text("kind", kind)), names, most)
-                if print is not None:
-                    raise InvalidValue("ask with one of text, picture, print and id")
-                kept, own = self._asked(text, picture, id)
-                question = self._shelf.questions(kind_of(kept.kind), [kept])[0]
-                return self._answer(question, names, own, rejected=rejected, most=most)
+        with self._seen():
+            names = chosen(banks, self._shelf.banks)
+            if print is not None and text is None and picture is None and id is None:
+                return self._shelf.by_print(print, KINDS.part(check_text("kind", kind)), names, most)
+            if print is not None:
+                raise InvalidValue("ask with one of text, picture, print and id")
+            kept, own = self._asked(text, picture, id)
+            question = self._shelf.questions(kind_of(kept.kind), [kept])[0]
+            return self._answer(question, names, own, rejected=rejected, most=most)
 
     def search_batch(
         self,
@@ -406,22 +411,18 @@ class Collection:
             one for one in given if not isinstance(one, Mapping) or set(one) - {"text", "picture", "id"}
         ]:
             raise InvalidValue(f"a question is a mapping with text, picture or id, not {shown(odd[0])}")
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                names = chosen(banks, self._shelf.banks)
-                asked = [self._asked(one.get("text"), one.get("picture"), one.get("id")) for one in given]
-                found: dict[int, list[Match]] = {}
-                for name in KINDS:
-                    rows = [row for row, (kept, _) in enumerate(asked) if kept.kind == name]
-                    if not rows:
-                        continue
-                    made = self._shelf.questions(kind_of(name), [asked[row][0] for row in rows])
-                    for row, question in zip(rows, made, strict=True):
-                        found[row] = self._answer(
-                            question, names, asked[row][1], rejected=rejected, most=most
-                        )
-                return [found[row] for row in range(len(given))]
+        with self._seen():
+            names = chosen(banks, self._shelf.banks)
+            asked = [self._asked(one.get("text"), one.get("picture"), one.get("id")) for one in given]
+            found: dict[int, list[Match]] = {}
+            for name in KINDS:
+                rows = [row for row, (kept, _) in enumerate(asked) if kept.kind == name]
+                if not rows:
+                    continue
+                made = self._shelf.questions(kind_of(name), [asked[row][0] for row in rows])
+                for row, question in zip(rows, made, strict=True):
+                    found[row] = self._answer(question, names, asked[row][1], rejected=rejected, most=most)
+            return [found[row] for row in range(len(given))]
 
     def nearest(
         self,
@@ -434,31 +435,27 @@ class Collection:
     ) -> list[Match]:
         """The *n* nearest contents at any distance, measured; most of them are no near-duplicates."""
         most = whole("n", n, 1, 1000)
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                names = chosen(banks, self._shelf.banks)
-                kept, own = self._asked(text, picture, id)
-                one = self._shelf.lives[kept.kind]
-                prints, rows = one.kind.questions(one.scheme, [kept.data])
-                # Some of them may have expired, or are in other banks.
-                found = one.nearest(prints, rows, 1, 4 * most + NEAREST)[0]
-                seen = self._shelf.look(
-                    Question(kept, found), chosen=names, now=self._shelf.now, leave=own, most=most
-                )
-                return self._shelf.shown(seen, self._shelf.now, rejected=True, most=most)
+        with self._seen():
+            names = chosen(banks, self._shelf.banks)
+            kept, own = self._asked(text, picture, id)
+            one = self._shelf.lives[kept.kind]
+            prints, rows = one.kind.questions(one.scheme, [kept.data])
+            # Some of them may have expired, or are in other banks.
+            found = one.nearest(prints, rows, 1, 4 * most + NEAREST)[0]
+            seen = self._shelf.look(
+                Question(kept, found), chosen=names, now=self._shelf.now, leave=own, most=most
+            )
+            return self._shelf.shown(seen, self._shelf.now, rejected=True, most=most)
 
     def compare(self, one: str, other: str) -> Match:
         """What is measured of two stored documents, near or not, as a match of the first with the other."""
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                left, right = self._need(one), self._need(other)
-                first = self._store.need(CONTENTS, left.content)
-                second = self._store.need(CONTENTS, right.content)
-                if first.kind != second.kind:
-                    raise InvalidValue(f"{shown(one)} is a {first.kind} and {shown(other)} a {second.kind}")
-                return match_of(self._shelf.pair(first, second), right)
+        with self._seen():
+            left, right = self._need(one), self._need(other)
+            first = self._store.need(CONTENTS, left.content)
+            second = self._store.need(CONTENTS, right.content)
+            if first.kind != second.kind:
+                raise InvalidValue(f"{shown(one)} is a {first.kind} and {shown(other)} a {second.kind}")
+            return match_of(self._shelf.pair(first, second), right)
 
     def _asked(self, text: Any, picture: Any, id: Any) -> tuple[Kept, str | None]:
         """The content in question, and the id that it is not to find."""
@@ -500,6 +497,7 @@ class Collection:
         if enabled is not None:
             check_flag("enabled", enabled)
         with self._lock:
+            self._shelf.refresh()
             old = self._shelf.banks.get(name, Bank(name, None, "[]", 1, 0))
             new = old._replace(
                 expires_after=old.expires_after if seconds is None else seconds,
@@ -513,8 +511,7 @@ class Collection:
 
     def banks(self) -> list[dict[str, Any]]:
         """All banks: name, documents, and what was said of each."""
-        with self._lock:
-            self._shelf.refresh()
+        with self._seen():
             return [
                 {
                     "bank": row.name,
@@ -530,6 +527,7 @@ class Collection:
         """Remove a bank with all its documents; how many there were."""
         check_bank(name)
         with self._lock:
+            self._shelf.refresh()
             if name not in self._shelf.banks:
                 raise UnknownName(
                     f"unknown bank {shown(name)}; known: {', '.join(sorted(self._shelf.banks))}"
@@ -567,6 +565,7 @@ class Collection:
         check_words("by", by)
         check_words("note", note)
         with self._lock:
+            self._shelf.refresh()
             rows = [self._store.need(CONTENTS, self._need(id).content) for id in (one, other)]
             if rows[0].kind != rows[1].kind:
                 raise InvalidValue(f"{shown(one)} is a {rows[0].kind} and {shown(other)} a {rows[1].kind}")
@@ -589,30 +588,26 @@ class Collection:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """All verdicts that hold for stored documents, or that wait for one of them to come back."""
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                return [self._told(row) for row in self._verdicts()]
+        with self._seen():
+            return [self._told(row) for row in self._verdicts()]
 
     def labels(self) -> list[dict[str, Any]]:
         """The verdicts as pairs with label 1 or 0 and both texts: what a measurement of settings needs."""
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                found = []
-                for row in self._verdicts():
-                    held = self._store.find(CONTENTS, "digest", [row.low, row.high])
-                    if row.verdict == UNSURE or len(held) < 2 or held[0].kind != "text":
-                        continue
-                    told = self._told(row)
-                    left, right = (
-                        self._shelf.data(one).decode() for one in sorted(held, key=lambda one: one.digest)
-                    )
-                    found.append(
-                        {"one": told["one"], "other": told["other"], "label": int(row.verdict == SAME)}
-                        | {"text": left, "other_text": right}
-                    )
-                return found
+        with self._seen():
+            found = []
+            for row in self._verdicts():
+                held = self._store.find(CONTENTS, "digest", [row.low, row.high])
+                if row.verdict == UNSURE or len(held) < 2 or held[0].kind != "text":
+                    continue
+                told = self._told(row)
+                left, right = (
+                    self._shelf.data(one).decode() for one in sorted(held, key=lambda one: one.digest)
+                )
+                found.append(
+                    {"one": told["one"], "other": told["other"], "label": int(row.verdict == SAME)}
+                    | {"text": left, "other_text": right}
+                )
+            return found
 
     def _verdicts(self) -> list[Verdict]:
         found = self._store.scan_all(VERDICTS)
@@ -639,30 +634,26 @@ class Collection:
 
     def cluster(self, id: str) -> Cluster:
         """The live cluster of a document."""
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                row = self._need(id)
-                return self._cluster(self._store.need(CONTENTS, row.content).cluster)
+        with self._seen():
+            row = self._need(id)
+            return self._cluster(self._store.need(CONTENTS, row.content).cluster)
 
     def clusters(self, *, since: int = 0) -> list[Cluster]:
         """All live clusters of two documents or more; those that changed after change *since*."""
         whole("since", since, 0, MOST)
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                rows = self._store.base.select(
-                    "SELECT cluster FROM content GROUP BY cluster "
-                    "HAVING MAX(change) > ? AND (COUNT(*) > 1 OR MAX(uses) > 1) ORDER BY cluster",
-                    [since],
-                )
-                counted = self._store.base.select(
-                    "SELECT SUM(members) FROM (SELECT COUNT(*) AS members FROM content GROUP BY cluster) AS c"
-                )[0][0]
-                if (counted or 0) != self._store.state.contents:
-                    raise self._store.damaged("not all of its clusters are found")
-                found = [self._cluster(int(row[0])) for row in rows]
-                return [one for one in found if len(one.members) > 1]
+        with self._seen():
+            rows = self._store.base.select(
+                "SELECT cluster FROM content GROUP BY cluster "
+                "HAVING MAX(change) > ? AND (COUNT(*) > 1 OR MAX(uses) > 1) ORDER BY cluster",
+                [since],
+            )
+            counted = self._store.base.select(
+                "SELECT SUM(members) FROM (SELECT COUNT(*) AS members FROM content GROUP BY cluster) AS c"
+            )[0][0]
+            if (counted or 0) != self._store.state.contents:
+                raise self._store.damaged("not all of its clusters are found")
+            found = [self._cluster(int(row[0])) for row in rows]
+            return [one for one in found if len(one.members) > 1]
 
     def _cluster(self, number: int) -> Cluster:
         contents = self._store.find(CONTENTS, "cluster", [number])
@@ -716,10 +707,8 @@ class Collection:
 
     def check(self) -> list[str]:
         """Read every byte and say what is not as it was written; nothing if all is well."""
-        with self._lock:
-            self._shelf.refresh()
-            with self._store.base.reading():
-                return copies.problems(self._shelf)
+        with self._seen():
+            return copies.problems(self._shelf)
 
     def rebuild(self) -> None:
         """Make the index files and the fingerprints anew from the stored contents."""
@@ -778,6 +767,13 @@ class Collection:
             last = rows[-1].number
 
     # --- rows ---------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _seen(self) -> Iterator[None]:
+        """A block that sees one state, the newest: what the index says and what is stored belong together."""
+        with self._lock, self._store.base.reading():
+            self._shelf.refresh()
+            yield
 
     def _document(self, id: str) -> Document | None:
         """The document with that id, unless it has expired."""

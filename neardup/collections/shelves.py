@@ -79,12 +79,13 @@ class Shelf:
         self.banks: dict[str, Bank] = {}
         self.lives: dict[str, LiveIndex] = {}
         self._fresh: Any = None
+        self._seen = 0
         self._load()
 
     def _load(self) -> None:
         """Read everything anew."""
         with self.store.base.reading():
-            self._fresh = self.store.base.fresh()
+            fresh = self.store.base.fresh()
             self.store.refresh()
             self.banks = {row.name: row for row in self.store.scan_all(BANKS)}
             self.lives = {}
@@ -98,36 +99,43 @@ class Shelf:
                 raise self.store.damaged(
                     f"it has {self.store.state.prints:,} fingerprints, and {held:,} are found"
                 )
+            self._fresh, self._seen = fresh, self.store.state.change
 
     def refresh(self) -> None:
         """See what another process wrote since the last look."""
         store = self.store
         if not store.base.read_only:
-            return
-        fresh = store.base.fresh()
-        if fresh == self._fresh:
+            if not store.sure:
+                self._load()
+                store.sure = True
             return
         with store.base.reading():
-            before = store.state.change
-            changed = store.refresh()
-            self._fresh = fresh
-            if not changed:
+            fresh = store.base.fresh()
+            if fresh == self._fresh:
                 return
+            store.refresh()
             touched, again = set(), False
-            for change in store.changes(before):
+            # After the last change that was seen whole: a look that was interrupted does not count.
+            for change in store.changes(self._seen):
                 again |= change.kind in ("generation", "bank")
                 if change.content:
                     touched.add(change.content)
-            if not again:
-                for live in self.lives.values():
-                    live.replay(store, touched)
+            if again:
+                self._load()
                 return
-        self._load()
+            for live in self.lives.values():
+                live.replay(store, touched)
+            self._fresh, self._seen = fresh, store.state.change
 
     @property
     def now(self) -> int:
         """The moment: no clock that goes back brings back what has expired."""
         return max(int(self._clock()), self.store.state.at)
+
+    @property
+    def behind(self) -> int:
+        """How many seconds the clock is behind the last write; time stands still meanwhile."""
+        return max(0, self.store.state.at - int(self._clock()))
 
     def similarity(self, kind: str) -> float:
         """The least similarity of near contents."""

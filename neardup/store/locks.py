@@ -19,11 +19,14 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from neardup.errors import DamagedFile, LimitReached, Locked
+from neardup.files import atomic_file
 
 NO_LOCKS: Final = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _WITNESS: Final = struct.Struct("<8sQ16sQ")
 _MAGIC: Final = b"NDWITNES"
 _SIZE: Final = _WITNESS.size + 16
+# How often a witness is read until it is taken for damaged.
+READS: Final = 20
 
 
 class Lock:
@@ -48,10 +51,19 @@ class Lock:
                     f"the file system of {name!r} has no locks; put the collection on a local disk"
                 ) from None
             raise
+        self._path = path
         said = {"pid": os.getpid(), "host": socket.gethostname(), "since": int(time.time())}
-        os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, json.dumps(said).encode(), 0) if hasattr(os, "pwrite") else None
+        with suppress(OSError):  # on a full disk the lock holds as well, and only its holder is not told
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, json.dumps(said).encode(), 0) if hasattr(os, "pwrite") else None
         _HELD.add(self)
+
+    def holds(self) -> bool:
+        """Whether others would still meet it: whoever removes the file lets a second writer in."""
+        try:
+            return self._handle >= 0 and os.path.samestat(os.fstat(self._handle), os.stat(self._path))
+        except OSError:
+            return False
 
     def release(self) -> None:
         """Let others write."""
@@ -124,33 +136,41 @@ class Witness:
 
     def read(self) -> Witnessed | None:
         """What it says; None if there is no such file."""
-        try:
-            with open(self._path, "rb") as file:
-                data = file.read(_SIZE + 1)
-        except FileNotFoundError:
-            return None
-        if len(data) != _SIZE or data[-16:] != _check(data[:-16]) or not data.startswith(_MAGIC):
-            raise DamagedFile(
-                f"{self._path!r} is damaged; if `neardup collection check` finds the rest whole, delete it"
-            )
-        _, change, chain, inode = _WITNESS.unpack(data[:-16])
-        return Witnessed(change, chain, inode)
+        for _ in range(READS):
+            try:
+                with open(self._path, "rb") as file:
+                    data = file.read(_SIZE + 1)
+            except FileNotFoundError:
+                return None
+            # A writer may be in the middle of it.
+            if len(data) == _SIZE and data[-16:] == _check(data[:-16]) and data.startswith(_MAGIC):
+                _, change, chain, inode = _WITNESS.unpack(data[:-16])
+                return Witnessed(change, chain, inode)
+        raise DamagedFile(f"{self._path!r} is damaged; delete it, then run `neardup collection check`")
 
-    def write(self, found: Witnessed, *, sync: bool = False) -> None:
+    def begin(self, found: Witnessed) -> None:
+        """Make the file, whole or not at all: an empty one would be damage after a power cut."""
+        self.close()
+        with atomic_file(self._path, overwrite=True) as file:
+            file.write(_said(found))
+
+    def write(self, found: Witnessed) -> None:
         """Say how far the store came."""
         if self._handle < 0:
-            self._handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
-        data = _WITNESS.pack(_MAGIC, found.change, found.chain, found.inode)
+            self._handle = os.open(self._path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         os.lseek(self._handle, 0, os.SEEK_SET)
-        os.write(self._handle, data + _check(data))
-        if sync:
-            os.fsync(self._handle)
+        os.write(self._handle, _said(found))
 
     def close(self) -> None:
         """Close the file."""
         if self._handle >= 0:
             handle, self._handle = self._handle, -1
             os.close(handle)
+
+
+def _said(found: Witnessed) -> bytes:
+    data = _WITNESS.pack(_MAGIC, found.change, found.chain, found.inode)
+    return data + _check(data)
 
 
 def _check(data: bytes) -> bytes:

@@ -51,10 +51,13 @@ class Store:
         """The store in *base*, checked as far as opening it allows: all of it where it is small."""
         self.base = base
         self._writing: Writing | None = None
+        self.sure = True
+        """Whether `state` is what this writer left: not after a write that was interrupted."""
         try:
+            known = base.witnessed()  # before the state: a writer may go on meanwhile
             with base.reading():
                 self.state = self.last_state()
-                self._check_witness()
+                self._check_witness(known)
                 if base.size() < SMALL and (found := self.problems()):
                     raise DamagedFile(f"{self.name!r} is damaged: {found[0]}; restore it from a backup")
         except BaseException:
@@ -205,8 +208,7 @@ class Store:
         """The error that says so."""
         return DamagedFile(f"{self.name!r} is damaged: {what}; restore it from a backup")
 
-    def _check_witness(self) -> None:
-        known = self.base.witnessed()
+    def _check_witness(self, known: tuple[int, bytes] | None) -> None:
         if known is None:
             return
         change, chain = known
@@ -214,7 +216,10 @@ class Store:
             raise self.damaged(
                 f"it ends with change {self.state.change}, and change {change} was written to it"
             )
-        if change == self.state.change and chain != self.state.chain:
+        there = self.state.chain if change == self.state.change else NOTHING
+        if 0 < change < self.state.change:
+            there = self.need(CHANGES, change).chain
+        if chain != there:
             raise self.damaged(f"its change {change} is not the one that was written")
 
     # --- what others wrote --------------------------------------------------------------------------------
@@ -249,8 +254,12 @@ class Store:
     # --- writing ------------------------------------------------------------------------------------------
 
     @contextmanager
-    def write(self, now: int) -> Iterator[Writing]:
-        """A block whose changes are durable when it ends, or nothing of them is. *now* is in seconds."""
+    def write(self, now: int, *, follows: bool = False) -> Iterator[Writing]:
+        """A block whose changes are durable when it ends, or nothing of them is. *now* is in seconds.
+
+        With *follows* the caller has something to do afterwards before what it knows is what is stored, and
+        sets `sure` then.
+        """
         if self._writing is not None:
             raise InvalidValue(f"{self.name!r} is being changed here already")
         with self.base.writing() as transaction:
@@ -259,9 +268,11 @@ class Store:
             try:
                 yield writing
                 after = writing.finish()
+                self.sure = False  # whatever interrupts us from here on, it may be durable
             finally:
                 self._writing = None
         self.state = after
+        self.sure = not follows
         self.base.written(after.change, after.chain)
 
     def _flush(self) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Documents in one transaction of `add`.
 BATCH = 1000
+# Seconds by which the clock may be behind without a word.
+LATE = 5
 
 
 @click.group("collection")
@@ -36,7 +38,14 @@ _overwrite = click.option("--overwrite", is_flag=True, help="Replace a file that
 def _opened(path: str, *, read_only: bool = False, **how: Any) -> Collection:
     from neardup.collections import Collection
 
-    return Collection.open(path, read_only=read_only, **how)
+    opened = Collection.open(path, read_only=read_only, **how)
+    if (behind := opened.status()["clock_behind"]) > LATE:
+        click.echo(
+            f"the clock is {behind:,} s behind the last write to {visible(path)}; "
+            "until it has caught up no time passes there",
+            err=True,
+        )
+    return opened
 
 
 def _line(values: Mapping[str, Any]) -> None:
