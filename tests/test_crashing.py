@@ -151,6 +151,8 @@ def test_a_write_in_the_middle_of_a_question_is_not_seen_by_half(
         if ask == "search":
             assert [match.id for match in first] == ["d1"]
             assert reader.search(text=article(1)) == []
+        if ask == "check":
+            assert first == []
         assert reader.check() == []
 
 
