@@ -106,6 +106,10 @@ class Verifier:
         self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
     ) -> npt.NDArray[np.uint32]:
         """Plain, weighted and rare similarity, shared features, and all of each side, one row per pair."""
+    def titles(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint8]:
+        """What the titles of each pair say: nothing (0), that both are about the same (1), or not (2)."""
     def set_neighbours(
         self,
         left: npt.NDArray[np.int64],

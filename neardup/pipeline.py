@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ def dedupe(
     """Find the near-duplicates of *data* and say which documents stay.
 
     *data* is a path, several, a table, a list of texts or an iterable of documents. *choices* are those of
-    `Settings`: similarity, recall, radius, exact, verify, keep, within, across, ... *protect* is
+    `Settings`: similarity, recall, radius, exact, precision, keep, subject, within, ... *protect* is
     another input, whose documents stay whatever happens. *text_field* names the field with the text, or
     several of which one text is made: `"title,body"`, or a list. *work* is a folder for checkpoints and
     for what does not fit into *memory* bytes. *observer* (`neardup.observers`) is told of progress, and
@@ -135,7 +135,7 @@ def dedupe(
 
 
 def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
-    known = {item.name for item in fields(Settings)}
+    known = set(signature(Settings).parameters)
     if unknown := sorted(set(choices) - known):
         known |= set(signature(dedupe).parameters) - {"data", "choices"}
         raise InvalidType(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")

@@ -2,8 +2,8 @@
 
 The two are read anew, and what is measured is bound to their digests. Texts must have the similarity
 that the evidence says, and the rule of the run must accept them as if there were no other document.
-What many documents share, and neighbours, are not looked at again: the two
-alone pass the tests, and the seal of the run vouches for whoever made it.
+What many documents share (numbers, too, where that mattered), and neighbours, are not looked at again: the
+two alone pass the tests, and the seal of the run vouches for whoever made it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from neardup.errors import DamagedFile, NeardupError, RefusedInput, shown
@@ -22,7 +23,17 @@ from neardup.sources.options import Request
 from neardup.sources.reading import Unfit
 from neardup.sources.streams import Broken
 from neardup.sources.text import content
-from neardup.verifiers import IDENTICAL, NO_INFORMATION, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
+from neardup.verifiers import (
+    EQUAL_TITLES,
+    IDENTICAL,
+    NO_INFORMATION,
+    OTHER_NUMBERS,
+    SPELLED,
+    WHOLE,
+    Measure,
+    Verifier,
+    measuring_scheme,
+)
 
 EQUAL: Final = (IDENTICAL, SPELLED)
 
@@ -66,9 +77,10 @@ class Proofs:
 
 def _texts(run: Run) -> Again:
     measure, request = run.measure, Request(html=bool(run.settings.get("html")))
+    same = run.settings.get("subject") is not None
 
     def check(file: Input, keeper: Input, proof: Proof) -> None:
-        again = remeasured(measure, _text(keeper, request, "its keeper "), _text(file, request))
+        again = remeasured(measure, _text(keeper, request, "its keeper "), _text(file, request), same=same)
         if again.reason in EQUAL:
             return
         if proof.reason in EQUAL:
@@ -128,8 +140,8 @@ def _image(one: Input) -> Thumbnail:
         raise Unproved(f"cannot be measured again: {fault}") from None
 
 
-def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
-    """The verdict on two texts as if there were no other document.
+def remeasured(measure: Measure, left: str, right: str, *, same: bool = False) -> Remeasured:
+    """The verdict on two texts as if there were no other document, *same* if both are of one subject.
 
     >>> from neardup.verifiers import parse_measure
     >>> remeasured(parse_measure("default"), "one two three", "One, two, three!").reason
@@ -142,5 +154,11 @@ def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
         return Remeasured(1.0, True, IDENTICAL if left == right else SPELLED)
     verifier = Verifier(measure, measuring.fit([left, right]))
     verifier.add(("left", "right"), (left, right))
-    found = verifier.judge_together(("left",), ("right",))[0]
+    found = verifier.judge_together(("left",), ("right",), same=same)[0]
+    if found.reason == OTHER_NUMBERS and measure.rule is not None:
+        # Whether many documents have these numbers is not known here.
+        titled = verifier.titles(("left",), ("right",))[0] == EQUAL_TITLES
+        if same or titled or found.similarity * WHOLE >= measure.rule.high:
+            uncounted = replace(measure, rule=replace(measure.rule, numbers=0))
+            found = verifier.judge(("left",), ("right",), uncounted, same=same)[0]
     return Remeasured(found.similarity, found.accepted, found.reason)

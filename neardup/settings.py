@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Final
 
 from neardup.checks import check_share, check_text, check_threads, whole
@@ -11,7 +11,7 @@ from neardup.guards import OFF, GuardLimits
 from neardup.keep import parse_keep
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
-from neardup.verifiers import parse_measure
+from neardup.verifiers import parse_measure, rule_named
 
 # 128 bits separate up to this many documents well enough. On 5,000 real documents, 256 bits propose a
 # ninth of the pairs, and the whole run takes 0.6 of the time.
@@ -29,7 +29,11 @@ class Settings:
     radius: int | None = None
     exact: bool = False
     verify: str = "default"
+    precision: InitVar[str | None] = None
+    """How sure a verdict must be, in place of *verify*, whose rules its words name."""
     keep: str = "central,longest"
+    subject: str | None = None
+    """The field that says what a document is about: another value is another document, the same evidence."""
     within: str | None = None
     across: str | None = None
     source_field: str | None = None
@@ -37,7 +41,7 @@ class Settings:
     """Whether an image in clearly different colours is still the same one."""
     guards: GuardLimits = field(default_factory=GuardLimits)
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, precision: str | None) -> None:
         check_share("similarity", self.similarity)
         check_share("recall", self.recall)
         if self.radius is not None:
@@ -45,7 +49,7 @@ class Settings:
         for name in ("exact", "ignore_colour"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidType(f"{name} must be True or False, not {shown(getattr(self, name))}")
-        for name in ("within", "across", "source_field"):
+        for name in ("subject", "within", "across", "source_field"):
             if getattr(self, name) is not None:
                 check_text(name, getattr(self, name))
         if self.within is not None and self.across is not None:
@@ -57,12 +61,15 @@ class Settings:
                 f"guards must be Limits of neardup.guards, or False for none, not {shown(self.guards)}"
             )
         parse_keep(check_text("keep", self.keep))
+        if precision is not None:
+            object.__setattr__(self, "verify", rule_named(precision, self.verify))
         parse_measure(check_text("verify", self.verify))
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of a document that these settings use."""
-        asked = (*parse_keep(self.keep).fields, self.within, self.across, self.source_field)
+        asked = (*parse_keep(self.keep).fields, self.subject, self.within, self.across)
+        asked += (self.source_field,)
         return tuple(dict.fromkeys(name for name in asked if name is not None))
 
 

@@ -87,6 +87,31 @@ def _subject(seed: int) -> list[str]:
     return [*map(text_of, texts), "halt and", "reboot or"]
 
 
+def _titled(seed: int) -> list[str]:
+    """A text under a title, and a copy that was rewritten."""
+    title, text = text_of(words(seed + 1, 3)), words(seed, 80)
+    return [f"{title}\n\n{text_of(one)}" for one in (text, edited(text, seed + 2, 9))]
+
+
+def _named(seed: int) -> list[str]:
+    """Two texts, each of which speaks of what its title names."""
+    text = words(seed, 200)
+    return [
+        f"The {name}\n{text_of(text[:place], [name] * 2, text[place:], [name])}"
+        for name, place in (("halt", 40), ("reboot", 90))
+    ]
+
+
+def _clause(seed: int) -> list[str]:
+    """A long text with and without a clause that a third one has."""
+    text, clause, other = words(seed, 300), words(seed + 1, 40), words(seed + 2, 60)
+    return [
+        text_of(text[:150], clause, text[150:]),
+        text_of(text),
+        text_of(text[:150], clause, text[150:230], other),
+    ]
+
+
 # For each reason a rule that gives it, and a collection in which it does.
 STORIES: dict[str, tuple[str, Story]] = {
     "nearly identical": ("default", _edits(200, 3)),
@@ -102,6 +127,9 @@ STORIES: dict[str, tuple[str, Story]] = {
     "same frame, other content": ("default", _frame),
     "not close enough for strict": ("strict", _edits(200, 34)),
     "same words about another subject": ("default", _subject),
+    "same subject, text rewritten": ("default", _titled),
+    "another subject in the title": ("default", _named),
+    "a clause that only one has": ("default", _clause),
 }
 SMALL = sorted(set(STORIES) - {"same frame, other content"})
 
@@ -193,8 +221,11 @@ KEEPS = [
 @given(
     made=st.lists(SHORT, min_size=2, max_size=20),
     keep=st.sampled_from(KEEPS),
-    verify=st.sampled_from(["default", "loose", "strict", "jaccard:0.5", "containment:0.7", "none"]),
-    where=st.sampled_from([{}, {"within": "site"}, {"across": "site"}]),
+    verify=st.sampled_from(["default", "loose", "high", "strict", "jaccard:0.5", "containment:0.7", "none"]),
+    where=st.sampled_from(
+        [{}, {"within": "site"}, {"across": "site"}, {"subject": "kind"}]
+        + [{"subject": "site", name: "kind"} for name in ("within", "across")]
+    ),
     protected=st.integers(0, 5),
     seed=st.integers(0, 10**6),
     radius=st.sampled_from([25, 50]),

@@ -31,9 +31,9 @@ def texts(count: int, fixed: tuple[int, ...] = ()) -> Representatives:
         others=RowNumbers(nothing),
         spelling=rows.astype(np.uint32),
         twin=TextNumbers(nothing),
-        field=nothing,
-        across=False,
-        within=False,
+        source=nothing,
+        group=nothing,
+        named=np.zeros(0, dtype=bool),
         fixed=flags,
     )
 

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import asdict
-from itertools import combinations
+from dataclasses import asdict, replace
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import _native
 from neardup.errors import InvalidValue, NeardupError
+from neardup.settings import Settings
 from neardup.verifiers import (
     IDENTICAL,
     MEASURES,
     NO_INFORMATION,
+    PRECISIONS,
     RULES,
     SPELLED,
     TESTS,
     TextRule,
     Verifier,
     parse_measure,
+    rule_named,
 )
 from neardup.verifiers.reasons import MEASURED, TABLE
 
 from .corpus import collection, edited, words
+from .test_naive_flow import STORIES
 
 TOOL = Path(__file__).parent.parent / "tools" / "quality_tables.py"
 
@@ -72,6 +78,27 @@ def test_the_core_has_the_same_settings_reasons_and_tests() -> None:
     assert dict(settings) == {name: int(value) for name, value in asdict(TextRule()).items()}
     assert reasons == [(reason.name, reason.accepts) for reason in MEASURED]
     assert sorted(tests) == sorted((test.name, test.reason) for test in TESTS)
+
+
+@given(told=st.lists(st.sampled_from(sorted(STORIES)), min_size=1, max_size=3), seed=st.integers(0, 10**6))
+@settings(max_examples=25)
+def test_what_a_stricter_rule_accepts_a_looser_one_accepts(told: list[str], seed: int) -> None:
+    texts = [text for at, reason in enumerate(told) for text in STORIES[reason][1](seed + 10 * at)]
+    pairs = list(combinations(texts[:16], 2))
+    accepted = [nd.verify(pairs, measure=name).accepted for name in RULES]
+    for stricter, looser in pairwise(accepted):
+        assert not (stricter & ~looser).any()
+
+
+def test_a_precision_names_a_rule_and_stands_alone() -> None:
+    assert [rule_named(name) for name in PRECISIONS] == list(RULES)
+    assert Settings(precision="high").verify == "high"
+    assert Settings(precision="low", verify="loose") == Settings(verify="loose")
+    assert replace(Settings(precision="low"), similarity=0.7).verify == "loose"
+    with pytest.raises(NeardupError, match="unknown precision 'higher'; known: highest, high, default, low"):
+        Settings(precision="higher")
+    with pytest.raises(NeardupError, match="choose one of precision and verify"):
+        Settings(precision="high", verify="none")
 
 
 # --- pairs of texts --------------------------------------------------------------------------------------

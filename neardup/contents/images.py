@@ -95,6 +95,14 @@ class Images(Content):
 
     def check(self, settings: Settings, scheme: Scheme | None) -> None:
         other = parse_measure(settings.verify).name not in (*rules.RULES, "none")
+        if scheme is None and other:
+            raise InvalidValue(
+                f"images are verified by default, strict, loose or none, not by {settings.verify!r}"
+            )
+        if settings.subject is not None:
+            raise InvalidValue(
+                "a subject is for texts; to compare only images with the same field, use within"
+            )
         if scheme is not None and (other or scheme.hash != "dct-signs"):
             raise InvalidValue(
                 "images are verified by default, strict, loose or none, with scheme image, "

@@ -41,6 +41,7 @@ NORMALIZATIONS = _rows(
         "lower": "full Unicode lower case",
         "text": "format characters removed, NFKC, lower case, runs of other than word characters one space; "
         "a combining mark belongs to the word it follows",
+        "prose": "as text, after scripts, styles, addresses and the targets of links were left out",
         "word-chars": "lower case, word characters only, nothing between them",
         "ascii-words": "lower case, ASCII words of two letters or more, one space between them",
         "unicode-words": "lower case, Unicode words, one space between them; every CJK character is a word",

@@ -46,6 +46,7 @@ def dedupe(
     keep: str = "central,longest",
     within: str | None = None,
     across: str | None = None,
+    subject: str | None = None,
     protect: Sequence[Document] = (),
     bits: int = 128,
 ) -> tuple[list[Row], list[Row]]:
@@ -54,7 +55,7 @@ def dedupe(
     Pairs are judged by the numbers of a *rule*, or by a *share* of features (`jaccard` or `containment`) from
     that many ten-thousandths on; without either all pairs within the radius are accepted.
     """
-    known = survey(documents, protect, keep, within, across, bits)
+    known = survey(documents, protect, keep, within, across, subject, bits)
     near, crowded = join_nearest(known.text_prints(), radius, NEIGHBOURS, known.comparable)
     verdicts = Verdicts(known, {(left, right): far for left, right, far in near}, rule, share)
     keeper = choose(known, verdicts, crowded, radius, keep)
@@ -77,8 +78,11 @@ class Survey:
     frequencies: Mapping[Feature, int]
     """In how many documents each feature is."""
     source: Sequence[Any]
-    """What `within` or `across` looks at."""
-    within: bool
+    """What `across` looks at."""
+    group: Sequence[Any]
+    """What `within` and `subject` look at."""
+    named: Sequence[bool]
+    """Whether a document has a subject: all of its group are about the same."""
     across: bool
     stands: Sequence[int]
     """For each text the row of the document that represents it."""
@@ -94,8 +98,9 @@ class Survey:
         one, other = self.stands[left], self.stands[right]
         if one in self.fixed and other in self.fixed:
             return False
-        alike = self.source[one] == self.source[other]
-        return alike if self.within else not alike if self.across else True
+        if self.across and self.source[one] == self.source[other]:
+            return False
+        return bool(self.group[one] == self.group[other])
 
     def apart(self, left: int, right: int) -> int:
         """The distance of two documents."""
@@ -108,6 +113,7 @@ def survey(
     keep: str,
     within: str | None,
     across: str | None,
+    subject: str | None,
     bits: int,
 ) -> Survey:
     """Look at every document by itself."""
@@ -121,12 +127,12 @@ def survey(
         for text, tells in zip(normal, informs, strict=True)
         for feature in set(features_of(text, "mixed:4") if tells else ())
     )
-    field = within or across
-    source = [field and document.get(field) for document in everything]
+    source = [across and document.get(across) for document in everything]
+    group = [tuple(name and document.get(name) for name in (within, subject)) for document in everything]
 
     def identity(row: int) -> tuple[Any, ...]:
-        """With `within` or `across` sources have their own texts; with `across`, protected ones do too."""
-        return normal[row], source[row], bool(across) and row in fixed
+        """Sources and groups have their own texts; with `across`, protected ones do too."""
+        return normal[row], source[row], group[row], bool(across) and row in fixed
 
     first: dict[tuple[Any, ...], int] = {}
     for row in keep_order(everything, keep, fixed=fixed):
@@ -143,7 +149,8 @@ def survey(
         ],
         frequencies=frequencies,
         source=source,
-        within=within is not None,
+        group=group,
+        named=[subject is not None and document.get(subject) is not None for document in everything],
         across=across is not None,
         stands=list(first.values()),
         text=[number.get(identity(row)) for row in range(len(everything))],
@@ -162,6 +169,7 @@ class Verdicts:
         self.rule, self.share = rule, share
         self.measures = rule is not None or share is not None
         documents = known.documents
+        self.named = [known.named[row] for row in known.stands]
         self.profiles = [
             Profile.of(documents[row]["text"], known.frequencies, len(documents)) for row in known.stands
         ]
@@ -180,7 +188,8 @@ class Verdicts:
         self.apart[pair] = far
         if self.rule is not None:
             rivals = self.around.rivals(*pair, self.profiles.__getitem__) if asks else None
-            self.reason[pair], self.seen[pair] = judge(left, right, self.rule, rivals)
+            rule = {**self.rule, "same": self.named[pair[0]]}
+            self.reason[pair], self.seen[pair] = judge(left, right, rule, rivals)
         elif self.share is not None:
             self.reason[pair], self.seen[pair] = judge_share(left, right, *self.share)
         else:

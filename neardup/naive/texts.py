@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -49,6 +50,24 @@ def normalize_text(text: str) -> str:
     return out.strip(" ")
 
 
+LINKS = re.compile(
+    r"<(?P<name>script|style)\b.*?</(?P=name)\s*>"
+    r"|(?<=\])\([^()\n]*\)"
+    r"|(?<![0-9a-z_])(?:(?:https?|ftp)://|www\.)[^\s<>\"]*"
+    r"|(?<=\s)(?:href|src)=(?:\"[^\"]*\"|'[^']*')",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
+)
+
+
+def normalize_prose(text: str) -> str:
+    """As text, after scripts, styles, addresses and the targets of links were left out.
+
+    >>> normalize_prose("See [the docs](x.html), https://a.b/c?d=1 and <a href='e'>here</a>.")
+    'see the docs and a here a'
+    """
+    return normalize_text(LINKS.sub(" ", text))
+
+
 def normalize_word_chars(text: str) -> str:
     """Lower case, word characters only.
 
@@ -93,6 +112,7 @@ NORMALIZATIONS: dict[str, Callable[[str], str]] = {
     "none": str,
     "lower": str.lower,
     "text": normalize_text,
+    "prose": normalize_prose,
     "word-chars": normalize_word_chars,
     "ascii-words": normalize_ascii_words,
     "unicode-words": normalize_unicode_words,

@@ -11,24 +11,38 @@ from neardup.verifiers.reasons import (
     ACCEPTING,
     IDENTICAL,
     NO_INFORMATION,
+    OTHER_NUMBERS,
     PERHAPS_FORM,
     REASONS,
     SPELLED,
     UNVERIFIED,
     Reason,
 )
-from neardup.verifiers.rules import NEIGHBOUR, NEIGHBOURS, RULES, SAME, TESTS, WHOLE, TextRule
-from neardup.verifiers.verdicts import Verdict, Verdicts
-from neardup.verifiers.verifier import Verifier
+from neardup.verifiers.rules import (
+    NEIGHBOUR,
+    NEIGHBOURS,
+    PRECISIONS,
+    RULES,
+    SAME,
+    TESTS,
+    WHOLE,
+    TextRule,
+    rule_named,
+)
+from neardup.verifiers.verdicts import Verdict, Verdicts, joined
+from neardup.verifiers.verifier import EQUAL_TITLES, Verifier
 
 __all__ = [
     "ACCEPTING",
+    "EQUAL_TITLES",
     "IDENTICAL",
     "MEASURES",
     "NEIGHBOUR",
     "NEIGHBOURS",
     "NO_INFORMATION",
+    "OTHER_NUMBERS",
     "PERHAPS_FORM",
+    "PRECISIONS",
     "REASONS",
     "RULES",
     "SAME",
@@ -43,8 +57,10 @@ __all__ = [
     "Verdicts",
     "Verifier",
     "counts_features",
+    "joined",
     "judged_pairs",
     "measuring_scheme",
     "parse_measure",
+    "rule_named",
     "verify",
 ]

@@ -37,6 +37,12 @@ MEASURED: Final = (
         "the same, but others around vary in the same few places: a page that carries a date, or a form with "
         "little filled in; `dedupe` says how many go for it",
     ),
+    Reason(
+        "same-subject",
+        "same subject, text rewritten",
+        True,
+        "too different for its length, but both name the same subject in a title that few others have",
+    ),
     Reason("too-different", "too different", False, "below the similarity you asked for"),
     Reason(
         "other-numbers",
@@ -71,6 +77,18 @@ MEASURED: Final = (
         False,
         "siblings: wherever one has a certain word, the other has its own",
     ),
+    Reason(
+        "other-title",
+        "another subject in the title",
+        False,
+        "siblings: each title names what the other text hardly speaks of",
+    ),
+    Reason(
+        "clause",
+        "a clause that only one has",
+        False,
+        "a passage more or less, between words of both, that others have as well",
+    ),
 )
 # Given without measuring.
 UNMEASURED: Final = (
@@ -100,6 +118,7 @@ IDENTICAL: Final = _WORDS["identical"]
 SPELLED: Final = _WORDS["spelled"]
 UNVERIFIED: Final = _WORDS["unverified"]
 NO_INFORMATION: Final = _WORDS["no-information"]
+OTHER_NUMBERS: Final = _WORDS["other-numbers"]
 
 
 def code_of(name: str) -> int:

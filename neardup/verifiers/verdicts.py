@@ -70,6 +70,12 @@ class Verdicts(Sequence[Verdict]):
         return f"<{len(self)} verdicts, {int(self.accepted.sum())} accepted>"
 
 
+def joined(parts: Sequence[Verdicts], order: npt.NDArray[np.int64]) -> Verdicts:
+    """Several as one, in another *order*; those of texts."""
+    columns = ("accepted", "code", "similarity", "weighted", "rare")
+    return Verdicts(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in columns))
+
+
 def verdicts_of(code: npt.NDArray[np.uint8], *figures: npt.NDArray[np.uint16]) -> Verdicts:
     """Verdicts of the core, whose figures are in ten-thousandths."""
     return Verdicts(code < ACCEPTING, code, *(values / WHOLE for values in figures))

@@ -29,6 +29,10 @@ MEMORY: Final = 64 << 20
 PART_BYTES: Final = 8 << 20
 
 
+# What `Verifier.titles` says where both texts are about the same.
+EQUAL_TITLES: Final = 1
+
+
 class Verifier:
     """Judges pairs of texts. Texts come and go; each has an id, or a number of the caller's.
 
@@ -105,21 +109,36 @@ class Verifier:
         near = plain >= NEIGHBOUR
         self._native.set_neighbours(left[near], right[near], plain[near], SAME)
 
-    def judge_together(self, left: Ids, right: Ids) -> Verdicts:
-        """Judge pairs that are all the candidates of their texts, and learn from them which are near."""
+    def titles(self, left: Ids, right: Ids) -> npt.NDArray[np.uint8]:
+        """What the titles of each pair say: nothing (0), that both are about the same (1), or not (2).
+
+        >>> verifier = Verifier()
+        >>> body = " is a tool. Call it with a file, and it writes to another one" * 2
+        >>> verifier.add("ab", [f"zip packs\\n{body}", f"zip  Packs\\n\\n{body}"])
+        >>> verifier.titles("a", "b").tolist()
+        [1]
+        """
+        return self._native.titles(self._numbers_of(left), self._numbers_of(right), self._threads)
+
+    def judge_together(self, left: Ids, right: Ids, *, same: bool = False) -> Verdicts:
+        """Judge pairs that are all the candidates of their texts, and learn from them which are near. Both of
+        each are about the *same* subject, if that is known."""
         if self._rule is None:
             return self.judge(left, right)
         one, other = self._numbers_of(left), self._numbers_of(right)
-        found = self._native.judge_together(one, other, self._rule, (NEIGHBOUR, SAME), self._threads)
+        rule = {**self._rule, "same": same}
+        found = self._native.judge_together(one, other, rule, (NEIGHBOUR, SAME), self._threads)
         return verdicts_of(*found)
 
-    def judge(self, left: Ids, right: Ids, measure: Measure | None = None) -> Verdicts:
-        """Judge pairs among the known neighbours; by another *measure*, if one is given."""
+    def judge(self, left: Ids, right: Ids, measure: Measure | None = None, *, same: bool = False) -> Verdicts:
+        """Judge pairs among the known neighbours; by another *measure*, if one is given. Both of each
+        are about the *same* subject, if that is known."""
         left, right = self._numbers_of(left), self._numbers_of(right)
         measure = measure or self._measure
         if measure.rule is not None:
             rule = self._rule if measure is self._measure else None
-            return verdicts_of(*self._native.judge(left, right, rule or asdict(measure.rule), self._threads))
+            settings = {**(rule or asdict(measure.rule)), "same": same}
+            return verdicts_of(*self._native.judge(left, right, settings, self._threads))
         found = self._native.measure(left, right, self._threads).astype(np.int64)
         _, weighted, rare, shared, one, other = found.T
         figure = measure.figure(shared, one, other)

@@ -14,7 +14,7 @@ use crate::system::memory::give_back;
 use crate::system::parallel::Cancel;
 use crate::verify::contest::OBJECTIONS;
 use crate::verify::neighbours::walk_of;
-use crate::verify::rule::{Reason, Rule, SUBJECT, TESTS};
+use crate::verify::rule::{Reason, Rule, SUBJECTS, TESTS};
 use crate::verify::verifier::{FEW, Stop, Verdict, Verifier, columns};
 
 /// Settings with their values, reasons and whether each accepts, tests with their reasons.
@@ -26,7 +26,7 @@ type Tables = (Vec<(&'static str, u64)>, Vec<(&'static str, bool)>, Vec<(&'stati
 pub fn text_rule() -> PyResult<Tables> {
     caught(|| {
         let reasons = Reason::ALL.iter().map(|reason| (reason.name(), reason.accepts()));
-        let tests = TESTS.iter().chain([&SUBJECT]).map(|test| (test.name, test.reason.name()));
+        let tests = TESTS.iter().chain(SUBJECTS).map(|test| (test.name, test.reason.name()));
         let objections = OBJECTIONS.iter().map(|objection| (objection.name, objection.reason.name()));
         Ok((Rule::DEFAULT.settings(), reasons.collect(), tests.chain(objections).collect()))
     })
@@ -106,6 +106,11 @@ impl NativeVerifier {
     /// Plain, weighted and rare similarity, and shared and all features, of each pair.
     fn measure(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Table<u32>> {
         self.run(py, left, right, |own, pairs, cancel| own.measure(pairs, threads, cancel)).map(Table::from)
+    }
+
+    /// What the titles of each pair say: nothing (0), that both are about the same (1), or not (2).
+    fn titles(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Row<u8>> {
+        self.run(py, left, right, |own, pairs, cancel| own.titles(pairs, threads, cancel)).map(Row)
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).

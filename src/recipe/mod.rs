@@ -284,7 +284,7 @@ impl Recipe {
     fn normalize<'t>(&self, text: impl Into<Text<'t>>, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
         let informative = self.empty != Empty::None
-            || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
+            || !matches!(self.normalization, Normalization::Text | Normalization::Prose | Normalization::UnicodeWords)
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));
         if !informative {
             scratch.text.clear();

@@ -17,4 +17,6 @@ pub mod ranks;
 pub mod rule;
 pub mod subjects;
 pub mod texts;
+pub mod titles;
+pub mod tokens;
 pub mod verifier;

@@ -24,6 +24,7 @@ use crate::verify::profile::{Bench, Profile};
 use crate::verify::profiles::Profiles;
 use crate::verify::ranks::Ranks;
 use crate::verify::rule::{Reason, Rule, judge};
+use crate::verify::subjects::compare;
 use crate::verify::texts::TextStore;
 
 /// A reason, and the measures that it rests on.
@@ -253,6 +254,13 @@ impl Verifier {
             let m = measure(one, other);
             *row = [m.plain, m.weighted, m.rare, m.shared, one.all, other.all].map(|number| number as u32);
         })?;
+        Ok(found)
+    }
+
+    /// What the titles of each pair say.
+    pub fn titles(&mut self, pairs: &[(u32, u32)], threads: Option<usize>, cancel: &Cancel) -> Result<Vec<u8>, Stop> {
+        let mut found = zeros::<u8>(pairs.len());
+        self.each(pairs, &mut found, threads, cancel, |one, other, said| *said = compare(one, other) as u8)?;
         Ok(found)
     }
 

@@ -29,9 +29,17 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     help="Least cosine of two documents' texts, measured; what they share must not be common to many. "
     "For images: the least correlation of what they show.  [default: 0.64; images 0.79]",
 )
-@click.option("--strict", is_flag=True, help="Accept only nearly identical texts.")
-@click.option("--loose", is_flag=True, help="Also accept pairs that may be siblings of one template.")
-@click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
+@click.option(
+    "--precision",
+    type=click.Choice(["highest", "high", "default", "low"]),
+    help="How sure a verdict must be: highest accepts only nearly identical texts, low also what may be "
+    "siblings of one template.  [default: default]",
+)
+@click.option("--strict", is_flag=True, help="The same as --precision highest.")
+@click.option("--loose", is_flag=True, help="The same as --precision low.")
+@click.option(
+    "--verify", metavar="RULE", help="default, strict, high, loose, jaccard:S, containment:S or none."
+)
 @click.option(
     "--keep",
     metavar="RULES",
@@ -41,6 +49,11 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     "[default: central,longest; images central,resolution,size]",
 )
 @click.option("--protect", multiple=True, metavar="REF", help="Documents that stay whatever happens.")
+@click.option(
+    "--subject",
+    metavar="FIELD",
+    help="What a document is about: other values of FIELD are other documents, the same is evidence.",
+)
 @click.option("--within", metavar="FIELD", help="Compare only documents with the same FIELD.")
 @click.option("--across", metavar="FIELD", help="Compare only documents with different FIELDs.")
 @click.option(
@@ -122,11 +135,13 @@ def command(
     inputs: tuple[str, ...],
     out: str,
     similarity: float | None,
+    precision: str | None,
     strict: bool,
     loose: bool,
     verify: str | None,
     keep: str | None,
     protect: tuple[str, ...],
+    subject: str | None,
     within: str | None,
     across: str | None,
     scheme_name: str | None,
@@ -178,9 +193,12 @@ def command(
         raise click.UsageError(
             "-o names a folder for several files, not a stream; give -o DIR and read DIR/kept.*"
         )
+    from neardup.verifiers import rule_named
+
     rules = ["strict"] * strict + ["loose"] * loose + ([] if verify is None else [verify])
+    rules += [] if precision is None else [rule_named(precision)]
     if len(rules) > 1:
-        raise click.UsageError("choose one of --strict, --loose and --verify")
+        raise click.UsageError("choose one of --precision, --strict, --loose and --verify")
     content = content_for(list(inputs), format="image" if images else kind, scheme=scheme_name)
     kind, scheme_name = content.format or kind, scheme_name or content.scheme
     said = {name: value for name, value in (("similarity", similarity), ("keep", keep)) if value is not None}
@@ -190,6 +208,7 @@ def command(
         radius=radius,
         exact=exact,
         verify=rules[0] if rules else "default",
+        subject=subject,
         within=within,
         across=across,
         source_field=source_field,

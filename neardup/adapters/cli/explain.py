@@ -321,7 +321,7 @@ def _unmeasured(run: Any, scheme: Any, left: str, right: str, texts: list[str]) 
         return f"not a candidate in this run: distance {apart} is above its radius of {run.radius}"
     if all(run.document(id) is None for id in (left, right)):
         return "not measured in this run: both are protected"
-    for name in ("within", "across"):
+    for name in ("within", "across", "subject"):
         if run.settings.get(name) is not None:
             return f"not measured in this run, which compares only {name} {run.settings[name]!r}"
     return "not measured in this run: one is a copy of another document, or the search missed the pair"
