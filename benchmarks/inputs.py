@@ -212,6 +212,40 @@ def made_corpus(documents: int) -> Corpus:
     return Corpus(path, documents)
 
 
+@dataclass(frozen=True, slots=True)
+class Quotations:
+    """A training set that quotes a test set, each as JSON Lines."""
+
+    train: Path
+    test: Path
+    documents: int
+    planted: int
+
+    def __len__(self) -> int:
+        return self.documents
+
+
+def quotations(documents: int, planted: int) -> Quotations:
+    """A made corpus, and a tenth as many others as a test set. That many of the former quote 60 words of
+    one of the latter each."""
+    folder = _folder(f"quotations-{documents}-{planted}")
+    found = Quotations(folder / "train.jsonl", folder / "test.jsonl", documents, planted)
+    if not found.test.exists():
+        chance, lines = random.Random(5), made_lines()
+        train = [json.loads(line) for line in islice(lines, documents)]
+        test = [json.loads(line) for line in islice(lines, documents // 10)]
+        # Of each ten the last one is a near-duplicate of the one before: neither quotes, nor is quoted.
+        quoting = chance.sample([at for at in range(documents) if at % 10 < 8], planted)
+        quoted = chance.sample([at for at in range(len(test)) if at % 10 < 8], planted)
+        for one, other in zip(quoting, quoted, strict=True):
+            words, place = train[one]["text"].split(), chance.randrange(400)
+            quote = test[other]["text"].split()[170:230]
+            train[one]["text"] = " ".join([*words[:place], *quote, *words[place:]])
+        for path, rows in ((found.train, train), (found.test, test)):
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return found
+
+
 def made_lines() -> Iterator[str]:
     """The lines of a made corpus, without end."""
     chance = random.Random(1)
@@ -313,6 +347,7 @@ INPUTS: dict[str, Callable[..., Any]] = {
     "corpus": corpus,
     "pieces of a corpus": corpus_pieces,
     "made corpus": made_corpus,
+    "quotations": quotations,
 }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neardup.clusters import components, groups
+    from neardup.collections import Collection, Stream
     from neardup.distances import distance, similarity
     from neardup.errors import NeardupError
     from neardup.fingerprints import Fingerprints, format, parse
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from neardup.pairs import join, join_batches
     from neardup.pipeline import dedupe
     from neardup.planner import plan
+    from neardup.quotations import Leaks, leaks
     from neardup.results import Result
     from neardup.schemes import Scheme, scheme
     from neardup.settings import Settings
@@ -32,6 +34,8 @@ _HOME = {
     "parse": "neardup.fingerprints",
     "Scheme": "neardup.schemes",
     "scheme": "neardup.schemes",
+    "Collection": "neardup.collections",
+    "Stream": "neardup.collections",
     "components": "neardup.clusters",
     "groups": "neardup.clusters",
     "join": "neardup.pairs",
@@ -43,15 +47,20 @@ _HOME = {
     "plan": "neardup.planner",
     "verify": "neardup.verifiers",
     "timeline": "neardup.timelines",
+    "Leaks": "neardup.quotations",
+    "leaks": "neardup.quotations",
 }
 
 __all__ = [
+    "Collection",
     "Fingerprints",
     "Index",
+    "Leaks",
     "NeardupError",
     "Result",
     "Scheme",
     "Settings",
+    "Stream",
     "components",
     "dedupe",
     "distance",
@@ -59,6 +68,7 @@ __all__ = [
     "groups",
     "join",
     "join_batches",
+    "leaks",
     "parse",
     "plan",
     "scheme",

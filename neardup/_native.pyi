@@ -91,7 +91,9 @@ class Verifier:
         frequencies: Frequencies | None,
         memory: int,
         spill: str | None,
-    ) -> None: ...
+        open: bool = False,
+    ) -> None:
+        """With *open*, a feature that *frequencies* do not know is rare if two of the texts have it."""
     def expect(self, count: int, wanted: npt.NDArray[np.int64]) -> None:
         """From now on texts of the *wanted* numbers, below *count*, are expected, and no others."""
     @property
@@ -106,6 +108,15 @@ class Verifier:
         self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
     ) -> npt.NDArray[np.uint32]:
         """Plain, weighted and rare similarity, shared features, and all of each side, one row per pair."""
+    def preserved(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint8]:
+        """Of each pair, which text says nothing that the other lacks: 1 for the left one, 2 for the right,
+        3 for both."""
+    def titles(
+        self, left: npt.NDArray[np.int64], right: npt.NDArray[np.int64], threads: int | None
+    ) -> npt.NDArray[np.uint8]:
+        """What the titles of each pair say: nothing (0), that both are about the same (1), or not (2)."""
     def set_neighbours(
         self,
         left: npt.NDArray[np.int64],
@@ -131,8 +142,50 @@ class Verifier:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]]:
         """The same of all pairs of some documents: neighbours, and nearly identical, from *bounds* on."""
 
+    def figures(
+        self,
+        left: npt.NDArray[np.int64],
+        right: npt.NDArray[np.int64],
+        rule: dict[str, Any],
+        bounds: tuple[int, int] | None,
+        threads: int | None,
+    ) -> tuple[
+        tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.uint16], npt.NDArray[np.uint16]],
+        npt.NDArray[np.uint16],
+    ]:
+        """The verdicts of `judge_together`, or without *bounds* of `judge`, and a row of figures for each
+        pair."""
+
+def figure_names() -> list[str]:
+    """The names of the figures of a pair, in the order of their columns."""
+
 def text_rule() -> tuple[list[tuple[str, int]], list[tuple[str, bool]], list[tuple[str, str]]]:
     """The settings of the default rule, its reasons and whether each accepts, its tests and their reasons."""
+
+class Passages:
+    """Texts whose passages are looked for in others: first all are added, then others are looked at."""
+
+    def __init__(self, words: int, most: int) -> None:
+        """For passages of *words* words on, of which *most* places each are listed."""
+    def add(self, texts: CoreTexts, threads: int | None) -> None:
+        """Add texts that are looked for."""
+    def look(
+        self, texts: CoreTexts, threads: int | None
+    ) -> tuple[int, npt.NDArray[np.uint32], npt.NDArray[np.uint32], int]:
+        """The words of the next texts; a row for each text that shares something (its row, its words, those
+        that are shared, whether it is the first with some run); a row for each passage (the place of its text
+        among those, the text that was added, where it begins in both, its words); how many more there are."""
+    def stretches(self) -> npt.NDArray[np.uint32]:
+        """What of each text that was added is shared: the text, the words where it begins and ends, in how
+        many texts its most common run is, and the first of them."""
+    def texts_with(self, passages: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """In how many texts the most common run of each passage is."""
+    @property
+    def words(self) -> npt.NDArray[np.uint32]:
+        """How many words each text that was added has."""
+
+def word_places(text: str) -> npt.NDArray[np.uint32]:
+    """Where each word of a text begins and ends, in characters."""
 
 # The Hamming engine. Arrays must be C-contiguous and not written by anyone during the call.
 
@@ -355,10 +408,19 @@ def image_agreements(
     maps: npt.NDArray[np.float64],
     threads: int | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint8]]:
-    """For each pair of thumbnails 18 numbers, the map that was found and how far they agree, and 64 marks.
+    """For each pair of thumbnails 20 numbers: the map, how far they agree, how they lean; and 64 marks.
 
     A mark says of a block of the left one: 0 the same, 1 differs, 2 not in the right one, 3 too plain.
     """
+
+def image_regions(
+    thumbs: npt.NDArray[np.uint8],
+    left: npt.NDArray[np.int64],
+    right: npt.NDArray[np.int64],
+    warps: npt.NDArray[np.float64],
+    threads: int | None,
+) -> npt.NDArray[np.int32]:
+    """11 counts of windows for each pair of thumbnails, laid by a map and a lean (8 numbers)."""
 
 def image_corners(
     thumbs: npt.NDArray[np.uint8], most: int, threads: int | None

@@ -200,11 +200,11 @@ def _format(path: str, asked: str | None) -> str | None:
 def _proofs(run: Run) -> dict[tuple[str, str], Proof]:
     table = run.evidence
     table = table.filter(pc.and_(table.column("accepted"), table.column("similarity").is_valid()))
-    columns = (table.column(name).to_pylist() for name in ("keeper", "id", "similarity", "reason"))
-    return {
-        (keeper, id): Proof(similarity, reason)
-        for keeper, id, similarity, reason in zip(*columns, strict=True)
-    }
+    # Of images there is nothing beside the similarity and the reason that is used.
+    more = [name for name in ("weighted", "rare") if name in table.column_names]
+    names = ("keeper", "id", "similarity", "reason", *more)
+    columns = (table.column(name).to_pylist() for name in names)
+    return {(keeper, id): Proof(*found) for keeper, id, *found in zip(*columns, strict=True)}
 
 
 def _pair(

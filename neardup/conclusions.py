@@ -27,7 +27,7 @@ from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, evidence_schema
 from neardup.stars import Keepers
 from neardup.types import PairNumbers, RowNumbers
 from neardup.verdicts import Judgements
-from neardup.verifiers import UNVERIFIED, WHOLE
+from neardup.verifiers import LEFT, UNVERIFIED, WHOLE, code_of
 
 # The map of a copy.
 AS_IT_IS: Final = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
@@ -119,6 +119,10 @@ class Conclusion:
     pair: PairNumbers
     """For each text that goes, the candidate pair that decided it."""
     verified: bool
+    placed: bool = False
+    """Whether the fingerprints are unknown, and only the pairs know how far apart they are."""
+    rule: str | None = None
+    """The digest of the learned rule that decided, if one did."""
     threads: int | None = None
     step: int = STEP
     """Rows that are made at a time."""
@@ -147,7 +151,7 @@ class Conclusion:
         # Texts that differ in case or space alone are one text; in some schemes they have two fingerprints.
         one, other = (self.prints.words[self.texts.place(side)] for side in (rows, keeper))
         distance = distances(one, other)
-        if self.content.as_seen:
+        if self.content.as_seen or self.placed:
             distance = np.where(copies, 0, distance)
             distance[~copies] = self.found.distance[pair[~copies]]
         measured = np.ones((len(rows), 3))
@@ -216,6 +220,9 @@ class Conclusion:
         pairs = np.flatnonzero(judgements.judged & ~shown)
         one, other = texts.document[found.left[pairs]], texts.document[found.right[pairs]]
         swap = self.decision.stays[other] & ~self.decision.stays[one]
+        if judgements.goes is not None:  # of two that both stay, or both go, the one that could go is second
+            alike = self.decision.stays[other] == self.decision.stays[one]
+            swap |= alike & (judgements.goes[pairs] == LEFT)
         copies, partners, said = self.decision.copies
         keeper = RowNumbers(
             np.concatenate([self.decision.keeper[goes], np.where(swap, other, one), partners])
@@ -235,7 +242,7 @@ class Conclusion:
         members: RowNumbers,
     ) -> pa.RecordBatch:
         """The *chosen* rows of the evidence: the first ones are those of *goes*, the others of *pairs*."""
-        ids, found, judged = self.ids, self.found, self.judgements
+        ids, texts, found, judged = self.ids, self.texts, self.found, self.judgements
         gone = chosen < len(goes)
         pair = PairNumbers(pairs[chosen[~gone] - len(goes)])
         distance = np.empty(len(chosen), np.int32)
@@ -245,8 +252,11 @@ class Conclusion:
         distance[gone], measured[gone], rules[gone] = self._numbers(RowNumbers(goes[chosen[gone]]))
         distance[~gone] = found.distance[pair]
         measured[~gone] = judged.measured[pair] / WHOLE if self.verified else np.nan
-        rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.accepted[pair]
         one, other = RowNumbers(keeper[chosen]), RowNumbers(members[chosen])
+        left_goes = texts.of_document[other[~gone]] == found.left[pair]
+        rules[~gone], accepted[~gone] = self._rules(judged.reason[pair]), judged.lets_go(pair, left_goes)
+        if judged.goes is not None:
+            rules[~gone & ~accepted] = code_of("lacks") + 2
         alike = ~gone & accepted & self.texts.equal(one, other)
         rules[alike], measured[alike] = self._copied(RowNumbers(one[alike]), RowNumbers(other[alike])), 1
         columns = {
@@ -266,7 +276,10 @@ class Conclusion:
             decided = np.empty(len(chosen), np.int64)
             decided[gone], decided[~gone] = self._pair(RowNumbers(goes[chosen[gone]])), pair
             columns["map"] = self._maps(PairNumbers(decided), one, other)
-        return pa.record_batch(columns, schema=evidence_schema(self.content))
+        if self.rule is not None:
+            columns["rule"] = pa.repeat(pa.scalar(self.rule, pa.string()), len(chosen))
+        schema = evidence_schema(self.content, learned=self.rule is not None)
+        return pa.record_batch(columns, schema=schema)
 
     def _maps(self, pairs: PairNumbers, keeper: RowNumbers, member: RowNumbers) -> pa.Array:
         """The map from each keeper to its member, by the verdict on their pair; copies lie as they are."""

@@ -54,6 +54,18 @@ class ChangedFile(LimitReached):
     """Another program changed a file of ours since it was read."""
 
 
+class Locked(LimitReached):
+    """A collection that another process or thread is writing."""
+
+
+class Gone(NeardupError, RuntimeError):
+    """A collection that was replaced by another one since it was opened."""
+
+
+class Conflict(NeardupError, ValueError):
+    """Something changed, or was said otherwise, since it was looked at."""
+
+
 class GuardStopped(NeardupError, RuntimeError):
     """A guard stopped a run that was about to do something absurd."""
 

@@ -15,7 +15,8 @@ from neardup.images import agreements, comparisons, rules
 from neardup.images.thumbs import BadImage, decode
 from neardup.pairs import join
 from neardup.schemes import Scheme
-from neardup.verifiers import IDENTICAL, SPELLED, Measure, Verifier, measuring_scheme
+from neardup.verifiers import IDENTICAL, REASONS, SPELLED, Measure, Verifier, measuring_scheme
+from neardup.verifiers.learned import weighed
 
 # What the kinds of features of `mixed:N` are called; other features have one kind, 0.
 KINDS = {0: "text", 1: "word", 2: "character", 3: "pair of characters", 4: "run of characters"}
@@ -107,14 +108,37 @@ def judge(
         return None
     if measuring.normalized(texts[0]) == measuring.normalized(texts[1]):
         return Judgement(1.0, 1.0, 1.0, True, IDENTICAL if texts[0] == texts[1] else SPELLED)
+    verifier = _among(measure, scheme, radius, whole, texts)
+    accepted, reason, plain, weighted, rare = verifier.judge(np.array([0]), np.array([1]))[0]
+    return Judgement(similarity=plain, weighted=weighted, rare=rare, accepted=accepted, reason=reason)
+
+
+def weigh(
+    measure: Measure, scheme: Scheme, radius: int, whole: Scheme, texts: Sequence[str], *, most: int = 6
+) -> list[tuple[str, int]]:
+    """What weighed most for a learned rule on the first two *texts*, as `judge` has them: in words, each with
+    its share of all that was weighed, in per cent; below 0 what spoke against the pair.
+
+    Nothing where no learned rule is asked: another rule decides, or the two are one text.
+    """
+    measuring = measuring_scheme()
+    same = measuring.normalized(texts[0]) == measuring.normalized(texts[1])
+    if measure.learned is None or same or not all(measuring.feature_list(text) for text in texts[:2]):
+        return []
+    found, figures = _among(measure, scheme, radius, whole, texts).figures(np.array([0]), np.array([1]))
+    too_different = REASONS[int(found.code[0])] == "too different"
+    return [] if too_different else weighed(measure.learned, figures[0], most)
+
+
+def _among(measure: Measure, scheme: Scheme, radius: int, whole: Scheme, texts: Sequence[str]) -> Verifier:
+    """A verifier of *texts* that knows which are neighbours."""
     # A run uses one document of each text; a copy is not a neighbour.
-    asked = list({measuring.normalized(text): text for text in texts}.values())
+    asked = list({measuring_scheme().normalized(text): text for text in texts}.values())
     near = join(scheme.fingerprints(asked), min(radius, scheme.bits))
     verifier = Verifier(measure, whole.frequencies)
     verifier.add(np.arange(len(asked)), asked)
     verifier.meet(near.left.astype(np.int64), near.right.astype(np.int64))
-    accepted, reason, plain, weighted, rare = verifier.judge(np.array([0]), np.array([1]))[0]
-    return Judgement(similarity=plain, weighted=weighted, rare=rare, accepted=accepted, reason=reason)
+    return verifier
 
 
 @dataclass(frozen=True, slots=True)

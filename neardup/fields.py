@@ -12,6 +12,8 @@ from neardup.settings import Settings
 from neardup.survey import Documents
 
 KEEP: Final = Setting("keep")
+# Settings that name a field.
+NAMING: Final = ("subject", "within", "across", "source_field")
 
 
 def check_fields(
@@ -27,7 +29,7 @@ def check_fields(
 
     Those that are *given* are not the user's.
     """
-    named = [(Setting(name), "", getattr(settings, name)) for name in ("within", "across", "source_field")]
+    named = [(Setting(name), "", getattr(settings, name)) for name in NAMING]
     named += [(KEEP, f" {rule.name}", rule.field) for rule in keep.rules]
     for setting, rule_name, name in named:
         if name is None or name in given:
@@ -39,6 +41,14 @@ def check_fields(
                     f"no document has a value in the field {name!r} of ",
                     setting,
                     f"{rule_name}; correct its name, or leave the option out",
+                )
+            )
+        if lack and setting.name == "subject":
+            observer.note(
+                Said(
+                    f"{lack:,} of {own:,} documents have no {name!r}; ",
+                    setting,
+                    " compares them with each other, and goes by their titles",
                 )
             )
         if lack and setting.name in ("within", "across"):

@@ -328,10 +328,15 @@ def sync_folder(folder: str) -> None:
         os.close(handle)
 
 
+def is_temporary(name: str) -> bool:
+    """Whether a file of that name is one that is being written, or that a killed process left behind."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
 def sweep(folder: str) -> None:
     """Remove what killed processes left in *folder*; call it only while nothing else writes there."""
     for name in os.listdir(folder):
-        if _TEMPORARY.fullmatch(name):
+        if is_temporary(name):
             with suppress(OSError):
                 os.unlink(os.path.join(folder, name))
 

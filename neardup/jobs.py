@@ -21,8 +21,9 @@ from neardup.observers import SILENT, Observer, watching
 from neardup.parts import STOPPED as STOPPED_PARTS
 from neardup.parts import save_stopped
 from neardup.pipeline import checkpoints_in, run
+from neardup.rejudging import check_same_inputs, facts_of
 from neardup.report import write_report
-from neardup.requests import Request, run_key
+from neardup.requests import Earlier, Request, run_key
 from neardup.results import check_guards
 from neardup.runs import MANIFEST, Asked, Run
 from neardup.runs.folders import (
@@ -82,6 +83,8 @@ class Job:
     sizes: Sizes = USUAL
     command: Sequence[str] = ()
     """What to type for the same results, except for the places they go to; for the manifest."""
+    earlier: Earlier | None = None
+    """A finished run over the same inputs, whose measured pairs are decided anew."""
 
     @property
     def asked(self) -> Asked:
@@ -121,6 +124,7 @@ def run_job(job: Job) -> Done:
         threads=job.threads,
         memory=job.memory,
         sizes=job.sizes,
+        earlier=job.earlier,
     )
     key, sources = run_key(request), request.sources
     _check_page(job, sources)
@@ -155,6 +159,8 @@ def run_job(job: Job) -> Done:
         if not source.documents:
             why = _nothing(source, quarantine)
             raise RefusedInput(f"{why}{_leave_nothing(job, work, quarantine)}; there is no result")
+        if job.earlier is not None:
+            check_same_inputs(job.earlier, source, protected)
         stopped = job.guards and any(trip.stopped for trip in result.guards)
         if stopped:
             save_stopped(checkpoints, result, request)
@@ -180,6 +186,7 @@ def run_job(job: Job) -> Done:
             quarantine=quarantine,
             page=job.report,
             observer=job.observer,
+            more={} if job.earlier is None else facts_of(job.earlier, source, protected),
         )
         for name in STOPPED_PARTS:
             checkpoints.forget(name)

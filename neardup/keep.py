@@ -81,6 +81,10 @@ RULES: Registry[KeepRule] = Registry(
         "resolution": lambda: KeepRule("resolution", "inner_pixels", number),
         "size": lambda: KeepRule("size", "bytes", number),
         "path": _path,
+        # Nothing drawn over it, no page around it in most of its pairs; then the least of borders and bars.
+        "original": lambda: KeepRule("original", "border", lambda value: _reversed(number(value))),
+        # Measured on all images at one scale.
+        "sharpest": lambda: KeepRule("sharpest", "sharpness", number),
     },
 )
 
@@ -141,13 +145,15 @@ def keep_order(
     *,
     rows: npt.NDArray[np.int32] | None = None,
     pairs: npt.NDArray[np.uint32] | None = None,
+    added: npt.NDArray[np.uint32] | None = None,
     fixed: npt.NDArray[np.bool_] | None = None,
     threads: int | None = None,
 ) -> npt.NDArray[np.int32]:
     """The documents' positions, the one to keep first.
 
     With *rows* the places of those in it. *pairs* says in how many verified pairs each document is, for
-    `central`; *fixed* ones come first.
+    `central`, and *added* in how many of them it is the one that has something added, for `original`. *fixed*
+    ones come first.
 
     >>> ids = pa.array(["b", "a", "c"], pa.large_string())
     >>> keep_order(parse_keep("longest"), ids, np.array([5, 5, 9]), {}).tolist()
@@ -158,6 +164,8 @@ def keep_order(
     if fixed is not None and fixed.any():
         keys.append((fixed.astype(np.uint32), True))
     for rule in keep.rules:
+        if rule.name == "original" and added is not None:
+            keys.append((added, False))
         if rule.field is not None and rule.score is not None:
             keys.append((_ranked([rule.score(value) for value in fields[rule.field]]), True))
         elif rule.name == "central":

@@ -18,7 +18,7 @@ from neardup.guards import Loss, Met, trips
 from neardup.numbering import Flags, steps
 from neardup.representatives import Representatives
 from neardup.requests import Request
-from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, Result, evidence_schema
+from neardup.results import ANNOTATIONS, WITHOUT_INFORMATION, Result
 from neardup.runs import outputs
 from neardup.survey import Again, Documents
 from neardup.types import Bands, PrintPlaces, RowNumbers
@@ -136,7 +136,7 @@ def save_stopped(checkpoints: Checkpoints, result: Result, request: Request) -> 
     fitted = b"" if frequencies is None else frequencies.to_bytes()
     save = checkpoints.save_batches
     save("annotations", ANNOTATIONS, result.annotation_batches())
-    save("evidence", evidence_schema(request.content), result.evidence_batches())
+    save("evidence", result.evidence_schema, result.evidence_batches())
     save("without_information", WITHOUT_INFORMATION, result.without_information_batches())
     for number, source in enumerate(request.sources):
         assert isinstance(source.expected, Again)

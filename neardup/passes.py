@@ -35,9 +35,9 @@ from neardup.schemes.computing import banded
 from neardup.sources import Source
 from neardup.stars import crowded_keepers, leading, open_to, take
 from neardup.survey import Again, Surveyor
-from neardup.types import Bands, Batch, Ranks, RowNumbers, TextNumbers
+from neardup.types import Bands, Batch, PairNumbers, Ranks, RowNumbers, TextNumbers
 from neardup.verdicts import Judge, Judgements
-from neardup.verifiers import Verdicts
+from neardup.verifiers import Measure, Verdicts
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -217,10 +217,15 @@ class Passes:
                 self.checkpoints.save("candidates", proposed)
         return flow.candidates(proposed)
 
-    def verify(self, found: Candidates, judge: Judge, *, verified: bool) -> Judgements:
+    def verify(self, found: Candidates, judge: Judge, measure: Measure) -> Judgements:
         """Every candidate pair, measured and judged."""
-        judgements = Judgements(found, verified=verified, mapped=self.request.content.mapped)
-        if not verified:
+        judgements = Judgements(
+            found,
+            verified=measure.verifies,
+            mapped=self.request.content.mapped,
+            directed=measure.preserves,
+        )
+        if not measure.verifies:
             return judgements
         done, more = self.checkpoints.load("verdicts"), False
         with self.observer.stage("verify", total=len(found), unit="pairs", what="pair") as advance:
@@ -268,11 +273,12 @@ class Passes:
                 continue
             reach = open_to(reach, keeper, rank, texts, met)
             was, places = _among(known, *reach.pairs)
-            taken = reach.others[was][judgements.accepted[places[was]]]
+            known_ones = PairNumbers(places[was])
+            taken = reach.others[was][judgements.lets_go(known_ones, reach.others[was] < reach.text)]
             if len((new := reach.only(~was)).others):
                 verdicts = judge.judge(*new.pairs)
                 more.append((*new.pairs, new.distance, verdicts))
-                taken = np.concatenate([taken, new.others[verdicts.accepted]])
+                taken = np.concatenate([taken, new.others[verdicts.lets_go(new.others < new.text)]])
             take(reach.text, TextNumbers(taken), keeper, leads)
         if more:
             left, right, distance, judged = zip(*more, strict=True)

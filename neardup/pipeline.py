@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from inspect import signature
 from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from neardup.candidates import Candidates
 from neardup.checkpoints import Checkpoints
 from neardup.checks import check_text, check_threads, whole
 from neardup.conclusions import Conclusion, decide
-from neardup.contents import content_for
+from neardup.contents import Content, content_for
 from neardup.errors import ChangedInput, InvalidType, InvalidValue, RefusedInput, shown
 from neardup.fields import check_fields, note_idle_rules, note_undated
 from neardup.files import check_path
@@ -31,8 +35,9 @@ from neardup.numbering import Flags
 from neardup.observers import SILENT, Observer, watching
 from neardup.parts import load_stopped, save_stopped
 from neardup.passes import Passes
+from neardup.rejudging import Known, check_same_figures, known_pairs, placed, recalled
 from neardup.representatives import Representatives
-from neardup.requests import Request, run_key
+from neardup.requests import Earlier, Request, run_key
 from neardup.results import Result
 from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
@@ -44,9 +49,9 @@ from neardup.stars import best_keepers, central, final_order, keepers_in
 from neardup.summaries import result_of
 from neardup.survey import Documents, check_apart
 from neardup.threads import Pool
-from neardup.types import PROTECTED, Bad
-from neardup.verdicts import Judge, Unverified
-from neardup.verifiers import Measure, parse_measure
+from neardup.types import PROTECTED, Bad, PairNumbers, TextNumbers
+from neardup.verdicts import Judge, Judgements, Unverified
+from neardup.verifiers import Measure
 
 # Bad records that a result holds, and bytes of each.
 SOME_BAD: Final = 1_000
@@ -70,7 +75,7 @@ def dedupe(
     """Find the near-duplicates of *data* and say which documents stay.
 
     *data* is a path, several, a table, a list of texts or an iterable of documents. *choices* are those of
-    `Settings`: similarity, recall, radius, exact, verify, keep, within, across, ... *protect* is
+    `Settings`: similarity, recall, radius, exact, precision, keep, subject, within, ... *protect* is
     another input, whose documents stay whatever happens. *text_field* names the field with the text, or
     several of which one text is made: `"title,body"`, or a list. *work* is a folder for checkpoints and
     for what does not fit into *memory* bytes. *observer* (`neardup.observers`) is told of progress, and
@@ -135,7 +140,7 @@ def dedupe(
 
 
 def _settings(settings: Settings | None, choices: dict[str, Any]) -> Settings:
-    known = {item.name for item in fields(Settings)}
+    known = set(signature(Settings).parameters)
     if unknown := sorted(set(choices) - known):
         known |= set(signature(dedupe).parameters) - {"data", "choices"}
         raise InvalidType(f"unknown setting {unknown[0]!r}; known: {', '.join(sorted(known))}")
@@ -189,6 +194,8 @@ class Proposed:
     prints: Fingerprints
     found: Candidates
     judging: Callable[[Measure], AbstractContextManager[Judge]]
+    known: Known | None = None
+    """What an earlier run found, if its pairs are decided anew."""
 
 
 def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
@@ -213,21 +220,56 @@ def propose(passes: Passes, fitted: Scheme | None = None) -> Proposed:
 
     with Pool(1) as pool:
         pool.submit(getattr, scheme, "digest")  # of a large table that takes a while; the scheme remembers it
-        texts = Representatives.of(documents, settings, keep, fixed, request.threads)
+        texts = Representatives.of(
+            documents, settings, keep, fixed, request.threads, only_protected=request.only_protected
+        )
     looked, documents = documents.prints, documents.without("content", "spelling", "prints")
     give_back()
-    bands = passes.bands(scheme, texts)
-    prints = passes.fingerprint(scheme, texts, looked, bands)
-    give_back()
-    flow = passes.flow(prints, texts)
-    found = passes.candidates(flow, len(texts), bands)
-    del bands
+    known: Known | None = None
+    if request.earlier is not None:
+        prints, known = _recalled(passes, request.earlier, documents, scheme, texts)
+        flow, found = passes.flow(prints, texts), known.found
+    else:
+        bands = passes.bands(scheme, texts)
+        prints = passes.fingerprint(scheme, texts, looked, bands)
+        give_back()
+        flow = passes.flow(prints, texts)
+        found = passes.candidates(flow, len(texts), bands)
+        del bands
     give_back()
 
     def judging(measure: Measure) -> AbstractContextManager[Judge]:
-        return flow.judging(found, measure, frequencies)
+        again = (
+            None if known is None or request.earlier is None else recalled(request.earlier, known, measure)
+        )
+        return flow.judging(found, measure, frequencies) if again is None else nullcontext(again)
 
-    return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging)
+    return Proposed(documents, fixed, undated, scheme, texts, prints, found, judging, known)
+
+
+def _recalled(
+    passes: Passes, earlier: Earlier, documents: Documents, scheme: Scheme, texts: Representatives
+) -> tuple[Fingerprints, Known]:
+    """The pairs that an earlier run measured, in place of a search; no fingerprint is made unless it must."""
+    if scheme.digest != earlier.scheme:
+        raise RefusedInput(
+            f"the inputs are not those of run {earlier.path!r}: its scheme was fitted to other documents; "
+            "run `neardup dedupe` again"
+        )
+    if placed(scheme):
+        words = np.zeros((len(documents), (scheme.bits + 63) // 64), np.uint64)
+        prints = Fingerprints(words, bits=scheme.bits, digest=scheme.digest)
+    else:
+        prints = passes.fingerprint(scheme, texts)
+    return prints, known_pairs(earlier, documents, texts, texts.own(prints))
+
+
+def _additions(
+    content: Content, judge: Judge, judgements: Judgements, pairs: PairNumbers
+) -> npt.NDArray[np.int8]:
+    """Which side of each of these pairs has something added to it."""
+    left, right = judgements.left[pairs], judgements.right[pairs]
+    return content.additions(judge, TextNumbers(left), TextNumbers(right), judgements.map[pairs])
 
 
 def conclude(passes: Passes, proposed: Proposed) -> Result:
@@ -237,19 +279,23 @@ def conclude(passes: Passes, proposed: Proposed) -> Result:
     """
     request, content = passes.request, passes.request.content
     settings, keep = request.settings, parse_keep(request.settings.keep)
-    measure = parse_measure(settings.verify, settings.similarity)
+    measure = settings.measure
 
     documents, fixed, undated = proposed.documents, proposed.fixed, proposed.undated
     scheme, texts, prints, found = proposed.scheme, proposed.texts, proposed.prints, proposed.found
+    known = proposed.known
     judging = proposed.judging(measure) if measure.verifies else nullcontext(Unverified())
     del proposed  # what it holds is dropped as soon as no stage needs it
 
     with judging as judge:
-        judgements = passes.verify(found, judge, verified=measure.verifies)
+        judgements = passes.verify(found, judge, measure)
+        if known is not None and request.earlier is not None:
+            check_same_figures(request.earlier, known, judgements, measure)
         give_back()
-        order = final_order(documents, keep, texts, found, judgements.accepted, threads=request.threads)
+        added = partial(_additions, content, judge, judgements)
+        order = final_order(documents, keep, texts, found, judgements, added, threads=request.threads)
         give_back()
-        keeper, rank = keepers_in(order, texts, found, judgements.accepted)
+        keeper, rank = keepers_in(order, texts, found, judgements)
         found = passes.crowds(keeper, rank, found, texts, judgements, judge)
     keepers = best_keepers(keeper, rank, found, judgements, any_keeper=central(keep))
     del order, rank
@@ -269,6 +315,8 @@ def conclude(passes: Passes, proposed: Proposed) -> Result:
         judgements=judgements,
         pair=keepers.pair,
         verified=measure.verifies,
+        placed=known is not None and placed(scheme),
+        rule=None if settings.learned is None else settings.learned.digest,
         threads=request.threads,
         step=request.sizes.rows,
     )

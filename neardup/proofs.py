@@ -2,8 +2,9 @@
 
 The two are read anew, and what is measured is bound to their digests. Texts must have the similarity
 that the evidence says, and the rule of the run must accept them as if there were no other document.
-What many documents share, and neighbours, are not looked at again: the two
-alone pass the tests, and the seal of the run vouches for whoever made it.
+What many documents share (numbers, too, where that mattered), and neighbours, are not looked at again: the
+two alone pass the tests, and the seal of the run vouches for whoever made it. A learned rule is given what
+the evidence says of common and rare text; of the default rule's verdict, which it may ask for, one must do.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from neardup.errors import DamagedFile, NeardupError, RefusedInput, shown
 from neardup.images import comparisons, proposals, rules
@@ -22,9 +26,27 @@ from neardup.sources.options import Request
 from neardup.sources.reading import Unfit
 from neardup.sources.streams import Broken
 from neardup.sources.text import content
-from neardup.verifiers import IDENTICAL, NO_INFORMATION, SPELLED, WHOLE, Measure, Verifier, measuring_scheme
+from neardup.verifiers import (
+    EQUAL_TITLES,
+    IDENTICAL,
+    LACKS,
+    NO_INFORMATION,
+    OTHER_NUMBERS,
+    SPELLED,
+    WHOLE,
+    LearnedRule,
+    Measure,
+    Verdicts,
+    Verifier,
+    measuring_scheme,
+)
+from neardup.verifiers.figures import NAMES
+from neardup.verifiers.learned import Figures
+from neardup.verifiers.reasons import TABLE
 
 EQUAL: Final = (IDENTICAL, SPELLED)
+# What the default rule may have said of a pair, by itself and among its neighbours.
+VERDICTS: Final = np.array([(WHOLE, WHOLE), (WHOLE, 0), (0, 0)], np.uint16)
 
 
 class Proof(NamedTuple):
@@ -32,6 +54,8 @@ class Proof(NamedTuple):
 
     similarity: float
     reason: str
+    weighted: float | None = None
+    rare: float | None = None
 
 
 class Unproved(Exception):
@@ -66,9 +90,12 @@ class Proofs:
 
 def _texts(run: Run) -> Again:
     measure, request = run.measure, Request(html=bool(run.settings.get("html")))
+    same = run.settings.get("subject") is not None
 
     def check(file: Input, keeper: Input, proof: Proof) -> None:
-        again = remeasured(measure, _text(keeper, request, "its keeper "), _text(file, request))
+        again = remeasured(
+            measure, _text(keeper, request, "its keeper "), _text(file, request), proof, same=same
+        )
         if again.reason in EQUAL:
             return
         if proof.reason in EQUAL:
@@ -128,8 +155,11 @@ def _image(one: Input) -> Thumbnail:
         raise Unproved(f"cannot be measured again: {fault}") from None
 
 
-def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
-    """The verdict on two texts as if there were no other document.
+def remeasured(
+    measure: Measure, left: str, right: str, proof: Proof | None = None, *, same: bool = False
+) -> Remeasured:
+    """The verdict on two texts as if there were no other document, *same* if both are of one subject: whether
+    the right one may go. A learned rule needs a *proof* for the rest.
 
     >>> from neardup.verifiers import parse_measure
     >>> remeasured(parse_measure("default"), "one two three", "One, two, three!").reason
@@ -142,5 +172,30 @@ def remeasured(measure: Measure, left: str, right: str) -> Remeasured:
         return Remeasured(1.0, True, IDENTICAL if left == right else SPELLED)
     verifier = Verifier(measure, measuring.fit([left, right]))
     verifier.add(("left", "right"), (left, right))
-    found = verifier.judge_together(("left",), ("right",))[0]
-    return Remeasured(found.similarity, found.accepted, found.reason)
+    if measure.learned is not None and proof is not None:
+        figures = verifier.figures(("left",), ("right",), together=True, same=same)
+        return _by_learned(measure.learned, *figures, proof)
+    verdicts = verifier.judge_together(("left",), ("right",), same=same)
+    if verdicts[0].reason == OTHER_NUMBERS and measure.rule is not None:
+        # Whether many documents have these numbers is not known here.
+        titled = verifier.titles(("left",), ("right",))[0] == EQUAL_TITLES
+        if same or titled or verdicts[0].similarity * WHOLE >= measure.rule.high:
+            uncounted = replace(measure, rule=replace(measure.rule, numbers=0))
+            verdicts = verifier.judge(("left",), ("right",), uncounted, same=same)
+    found = verdicts[0]
+    goes = bool(verdicts.lets_go(np.zeros(1, dtype=bool))[0])
+    reason = LACKS if found.accepted and not goes else found.reason
+    return Remeasured(found.similarity, goes, reason)
+
+
+def _by_learned(rule: LearnedRule, found: Verdicts, figures: Figures, proof: Proof) -> Remeasured:
+    """The verdict of a learned rule that is as good as what cannot be measured again of two texts alone
+    allows."""
+    rows = np.repeat(figures, len(VERDICTS), axis=0)
+    for name, value in (("weighted", proof.weighted), ("rare", proof.rare)):
+        if value is not None:
+            rows[:, NAMES.index(name)] = round(value * WHOLE)
+    rows[:, [NAMES.index("alone"), NAMES.index("default")]] = VERDICTS
+    accepted, code = rule.judge(rows, np.repeat(found.code, len(VERDICTS)))
+    best = int(accepted.argmax())
+    return Remeasured(float(found.similarity[0]), bool(accepted[best]), TABLE[int(code[best])].words)

@@ -145,7 +145,9 @@ def render_report(report: Report) -> str:
     stopped = bool(report.summary.get("stopped"))
     content = content_of_run(report.manifest)
     marked = bool(report.summary.get("annotate_only"))
-    threshold = report.summary.get("similarity") if overlap is None else overlap[1]
+    preserving = _verify(report) == "preserving"
+    threshold = overlap[1] if overlap is not None else report.summary.get("similarity")
+    threshold = None if preserving else threshold
     return render_page(
         "report.html",
         ["report.css"],
@@ -167,6 +169,7 @@ def render_report(report: Report) -> str:
         gone="would be removed" if stopped else "marked" if marked else "removed",
         whole="none" in str(report.summary.get("keep", "")).split(","),
         overlap=overlap,
+        preserving=preserving,
         said=content.words,
         noun=content.noun,
         nouns=f"{content.noun}s",
@@ -233,11 +236,15 @@ def _verified(report: Report) -> bool:
     return not isinstance(settings, Mapping) or settings.get("verify") != "none"
 
 
+def _verify(report: Report) -> str:
+    """What decided."""
+    settings = report.manifest.get("settings")
+    return str(settings.get("verify")) if isinstance(settings, Mapping) else ""
+
+
 def _overlap(report: Report) -> tuple[str, float] | None:
     """`jaccard` or `containment` and its least value, where that decided instead of a rule."""
-    settings = report.manifest.get("settings")
-    verify = settings.get("verify") if isinstance(settings, Mapping) else ""
-    name, _, least = str(verify).partition(":")
+    name, _, least = _verify(report).partition(":")
     return (name, float(least)) if least else None
 
 

@@ -33,32 +33,56 @@ class Representatives:
     """Tells apart documents whose texts differ only in case, spacing and punctuation."""
     twin: TextNumbers
     """With *across* and *within*, the first text that is equal to each."""
-    field: npt.NDArray[np.int32]
-    """What these compare, as a number; nothing without them."""
-    across: bool
-    within: bool
+    source: npt.NDArray[np.int32]
+    """With *across*, the value of its field, as a number; else nothing."""
+    group: npt.NDArray[np.int32]
+    """With *within* and with *subject*, the values of their fields, as a number: only texts of one group are
+    compared. Without them nothing."""
+    named: Flags
+    """With *subject*, whether a text has one: all of its group are about the same. Without it nothing."""
     fixed: Flags
+
+    @property
+    def across(self) -> bool:
+        """Whether only texts of different sources are compared."""
+        return len(self.source) > 0
 
     @classmethod
     def of(
-        cls, documents: Documents, settings: Settings, keep: Keep, fixed: Flags, threads: int | None
+        cls,
+        documents: Documents,
+        settings: Settings,
+        keep: Keep,
+        fixed: Flags,
+        threads: int | None,
+        *,
+        only_protected: bool = False,
     ) -> Representatives:
-        """The texts of *documents*."""
-        name = settings.within or settings.across
-        codes = None
-        if name is not None:
-            seen: dict[str | None, int] = {}
-            codes = np.array(
-                [seen.setdefault(label(value), len(seen)) for value in documents.column(name)], np.int32
+        """The texts of *documents*. With *only_protected*, what is *fixed* is one source of two."""
+        source, group, apart = (
+            _codes(documents, *names)
+            for names in (
+                (settings.across,),
+                (settings.within, settings.subject),
+                (settings.within, settings.across, settings.subject),
             )
+        )
+        if only_protected:
+            source = fixed.astype(np.int32)
+            apart = source if apart is None else apart * 2 + fixed
         # Across sources a document that is protected and one that is not are never one text: the one may be a
         # copy of what the other is not compared with.
-        apart = codes if codes is None or settings.across is None else codes * 2 + fixed
+        elif apart is not None and settings.across is not None:
+            apart = apart * 2 + fixed
         document, of_document, twin = _native.one_of_each(
             documents.content,
             None if apart is None else apart.astype(np.uint32),
             order_of(documents, keep, fixed, None, threads=threads),
         )
+        nothing = np.zeros(0, np.int32)
+        named = np.zeros(0, dtype=bool)
+        if settings.subject is not None:
+            named = documents.fields.column(settings.subject).is_valid().to_numpy()[document]
         alone = np.ones(len(documents), dtype=bool)
         alone[document] = False
         return cls(
@@ -67,9 +91,9 @@ class Representatives:
             others=RowNumbers(np.flatnonzero(alone).astype(np.int32)),
             spelling=documents.spelling,
             twin=TextNumbers(twin),
-            field=np.zeros(0, np.int32) if codes is None else codes[document],
-            across=settings.across is not None,
-            within=settings.within is not None,
+            source=nothing if source is None else source[document],
+            group=nothing if group is None else group[document],
+            named=named,
             fixed=fixed[document],
         )
 
@@ -121,11 +145,21 @@ class Representatives:
     def comparable(self, left: TextNumbers, right: TextNumbers) -> Flags:
         """Which pairs may be compared: of one source, or of two, as the user wants."""
         wanted: Flags = ~(self.fixed[left] & self.fixed[right])
-        if self.within:
-            wanted &= self.field[left] == self.field[right]
+        if len(self.group):
+            wanted &= self.group[left] == self.group[right]
         if self.across:
-            wanted &= self.field[left] != self.field[right]
+            wanted &= self.source[left] != self.source[right]
         return wanted
+
+
+def _codes(documents: Documents, *names: str | None) -> npt.NDArray[np.int32] | None:
+    """A number for each document that says which values it has in the fields of these *names*, if any is."""
+    columns = [documents.column(name) for name in names if name is not None]
+    if not columns:
+        return None
+    seen: dict[tuple[str | None, ...], int] = {}
+    rows = (tuple(map(label, values)) for values in zip(*columns, strict=True))
+    return np.fromiter((seen.setdefault(row, len(seen)) for row in rows), np.int32, len(documents))
 
 
 def fill_repeats(prints: Fingerprints, texts: Representatives) -> None:
@@ -144,10 +178,19 @@ def order_of(
     pairs: npt.NDArray[np.uint32] | None,
     rows: RowNumbers | None = None,
     *,
+    added: npt.NDArray[np.uint32] | None = None,
     threads: int | None,
 ) -> npt.NDArray[np.int32]:
     """The keep order of all documents, or of some *rows*: of their places among these."""
     fields = {name: documents.column(name) for name in keep.fields}
     return keep_order(
-        keep, documents.ids, documents.lengths, fields, rows=rows, pairs=pairs, fixed=fixed, threads=threads
+        keep,
+        documents.ids,
+        documents.lengths,
+        fields,
+        rows=rows,
+        pairs=pairs,
+        added=added,
+        fixed=fixed,
+        threads=threads,
     )

@@ -37,9 +37,11 @@ ANNOTATIONS: Final = pa.schema(
 )
 
 
-def evidence_schema(content: Content) -> pa.Schema:
-    """The columns of the evidence on documents of a content."""
+def evidence_schema(content: Content, *, learned: bool = False) -> pa.Schema:
+    """The columns of the evidence on documents of a content; with the name of the rule where one was
+    learned."""
     mapped = [("map", pa.list_(pa.float64(), 6))] if content.mapped else []
+    rule = [("rule", pa.string())] if learned else []
     return pa.schema(
         [
             ("keeper", pa.string()),
@@ -51,6 +53,7 @@ def evidence_schema(content: Content) -> pa.Schema:
             ("scheme", pa.string()),
             ("radius", pa.int32()),
             *mapped,
+            *rule,
         ]
     )
 
@@ -112,7 +115,12 @@ class Result:
     @cached_property
     def evidence(self) -> pa.Table:
         """One row for every pair that was measured, and for every copy, in the order of the ids."""
-        return pa.Table.from_batches(self.evidence_batches(), schema=evidence_schema(self.request.content))
+        return pa.Table.from_batches(self.evidence_batches(), schema=self.evidence_schema)
+
+    @property
+    def evidence_schema(self) -> pa.Schema:
+        """The columns of `evidence`."""
+        return evidence_schema(self.request.content, learned=self.request.settings.learned is not None)
 
     @property
     def kept(self) -> Any:

@@ -1,13 +1,15 @@
 """Stars: a keeper and the texts that were verified against it, each of them directly.
 
 In an order, an unassigned text becomes keeper and takes every unassigned one whose pair with it is
-accepted. A chain A~B~C never joins A and C. A keeper in a crowded place has more candidates than were
-considered: it takes any text that is accepted against it and has no better keeper, one that is before it
-in the order. Last, whatever goes joins the most similar of those that stay.
+accepted, so that the other one may go (under `preserving`, only one of the two may). A chain A~B~C never
+joins A and C. A keeper in a crowded place has more candidates than were considered: it takes any text that
+is accepted against it and has no better keeper, one that is before it in the order. Last, whatever goes
+joins the most similar of those that stay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,7 @@ from neardup.representatives import Representatives, order_of
 from neardup.survey import Documents
 from neardup.types import PairNumbers, Ranks, TextNumbers
 from neardup.verdicts import Judgements
+from neardup.verifiers import lets_go
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,36 +61,65 @@ def central(keep: Keep) -> bool:
     return any(rule.name == "central" for rule in keep.rules)
 
 
+def original(keep: Keep) -> bool:
+    """Whether the keep order depends on what was added to which document of a pair."""
+    return any(rule.name == "original" for rule in keep.rules)
+
+
 def final_order(
     documents: Documents,
     keep: Keep,
     texts: Representatives,
     found: Candidates,
-    accepted: Flags,
+    judgements: Judgements,
+    additions: Callable[[PairNumbers], npt.NDArray[np.int8]],
     *,
     threads: int | None,
 ) -> TextNumbers:
-    """The order that decides which texts stay; `central` counts the accepted pairs of each."""
-    if not central(keep):
+    """The order that decides which texts stay; `central` counts the texts that may go for each.
+
+    *additions* says for `original` which side of each pair has something added to it: 1 the left one, -1 the
+    right one, 0 none.
+    """
+    if not central(keep) and not original(keep):
         return TextNumbers(np.arange(len(texts), dtype=np.int32))
-    sides = np.concatenate([found.left[accepted], found.right[accepted]])
-    met, times = np.unique(sides, return_counts=True)
+    added = None
+    if original(keep):
+        pairs = PairNumbers(np.flatnonzero(judgements.accepted))
+        side = additions(pairs)
+        more = np.concatenate([found.left[pairs[side > 0]], found.right[pairs[side < 0]]])
+        added = np.bincount(texts.document[more], minlength=len(documents)).astype(np.uint32)
+    sides = [side[_going(judgements, left=side is found.right)] for side in (found.left, found.right)]
+    met, times = np.unique(np.concatenate(sides), return_counts=True)
     degree = np.zeros(len(documents), dtype=np.uint32)
     degree[texts.document[met]] = times
     fixed = None
     if texts.fixed.any():
         fixed = np.zeros(len(documents), dtype=bool)
         fixed[texts.document] = texts.fixed
-    order = order_of(documents, keep, fixed, degree, texts.document, threads=threads)
+    order = order_of(documents, keep, fixed, degree, texts.document, added=added, threads=threads)
     return TextNumbers(order)
 
 
+def _going(judgements: Judgements, *, left: bool) -> Flags:
+    """The pairs of which the left side, or else the right one, may go for the other."""
+    return lets_go(
+        judgements.accepted, judgements.goes, np.broadcast_to(np.array(left), len(judgements.left))
+    )
+
+
 def keepers_in(
-    order: TextNumbers, texts: Representatives, found: Candidates, accepted: Flags
+    order: TextNumbers, texts: Representatives, found: Candidates, judgements: Judgements
 ) -> tuple[TextNumbers, Ranks]:
-    """For each text its keeper, by the accepted pairs and the order; and the ranks in that order."""
+    """For each text its keeper, by the accepted pairs and the order; and the ranks in that order.
+
+    Of a pair only the later text may go, if it may at all.
+    """
     rank = Ranks(inverse(order))
-    pairs = np.flatnonzero(accepted)
+    pairs = np.flatnonzero(judgements.accepted)
+    if judgements.goes is not None:
+        later = rank[found.left[pairs]] > rank[found.right[pairs]]
+        pairs = pairs[judgements.lets_go(PairNumbers(pairs), later)]
     one, other = rank[found.left[pairs]], rank[found.right[pairs]]
     low, high = np.minimum(one, other), np.maximum(one, other)
     by_rank = np.argsort(low.astype(np.int64) << 32 | high)
@@ -156,7 +188,7 @@ def best_keepers(
                 stays[one[rows]], rank[one[rows]] < rank[other[rows]], rank[other[rows]] < rank[one[rows]]
             )
         ]
-    yes = rows[judgements.accepted[rows]]
+    yes = rows[judgements.lets_go(PairNumbers(rows), stays[other[rows]])]
     goes = np.where(stays[one[yes]], other[yes], one[yes])
     keeps = np.where(stays[one[yes]], one[yes], other[yes])
     plain, weighted = (judgements.measured[yes, column].astype(np.int64) for column in (0, 1))

@@ -23,7 +23,12 @@ def result_of(
     decision, fixed, texts = conclusion.decision, conclusion.fixed, conclusion.texts
     losses, worst, examples = losses_of(documents, request.settings.source_field, fixed, decision.keep)
     give_back()
-    alike = PrintPlaces(_native.most_alike(conclusion.prints.words, conclusion.prints.valid))
+    if request.earlier is None:
+        alike = PrintPlaces(_native.most_alike(conclusion.prints.words, conclusion.prints.valid))
+        same, examples_alike = len(alike), documents.names(np.sort(texts.document_at(alike))[:EXAMPLES])
+    else:  # of the same documents
+        share, found = request.earlier.alike
+        same, examples_alike = round(share * len(documents)), list(found)
     met = Met(
         clusters=[
             (size, documents.names(np.flatnonzero(decision.keeper == keeper)[:EXAMPLES]))
@@ -32,8 +37,8 @@ def result_of(
         losses=[losses[at] for at in worst],
         lost=documents.names(examples),
         documents=len(documents),
-        same=len(alike),
-        alike=documents.names(np.sort(texts.document_at(alike))[:EXAMPLES]),
+        same=same,
+        alike=examples_alike,
         noun=request.content.noun,
     )
     informative = texts.of_document >= 0

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.candidates import Candidates
+from neardup.numbering import Flags
 from neardup.types import PairNumbers, TextNumbers
-from neardup.verifiers import WHOLE, Verdicts
+from neardup.verifiers import WHOLE, Verdicts, lets_go
 
 
 class Judge(Protocol):
@@ -36,7 +37,9 @@ Judging = AbstractContextManager[Judge]
 class Judgements:
     """The verdicts on all candidate pairs. What is not *verified* is accepted, and was not measured."""
 
-    def __init__(self, found: Candidates, *, verified: bool, mapped: bool = False) -> None:
+    def __init__(
+        self, found: Candidates, *, verified: bool, mapped: bool = False, directed: bool = False
+    ) -> None:
         self.left, self.right = found.left, found.right
         self._verified = verified
         count = len(found)
@@ -45,6 +48,8 @@ class Judgements:
         self.reason = np.zeros(count, dtype=np.uint8)
         self.measured = np.zeros((count, 3), dtype=np.uint16)
         self.map = np.full((count if mapped else 0, 6), np.nan)
+        # Which side may go, where that is not both.
+        self.goes = np.zeros(count, dtype=np.uint8) if directed else None
 
     def note(self, pairs: PairNumbers, verdicts: Verdicts) -> None:
         """Verdicts on some pairs."""
@@ -54,13 +59,19 @@ class Judgements:
             self.measured[pairs, column] = np.rint(values * WHOLE)
         if verdicts.map is not None:
             self.map[pairs] = verdicts.map
+        if self.goes is not None and verdicts.goes is not None:
+            self.goes[pairs] = verdicts.goes
+
+    def lets_go(self, pairs: PairNumbers, left: Flags) -> Flags:
+        """Which of some *pairs* are accepted so that one side may go: the left one where *left* says so."""
+        return lets_go(self.accepted[pairs], None if self.goes is None else self.goes[pairs], left)
 
     def learn(self, found: Candidates, verdicts: Sequence[Verdicts]) -> None:
         """Add pairs at the end, with their verdicts."""
         count = len(self.left)
         more = len(found) - count
         self.left, self.right = found.left, found.right
-        for name in ("judged", "accepted", "reason", "measured"):
+        for name in ("judged", "accepted", "reason", "measured", *(() if self.goes is None else ("goes",))):
             old = getattr(self, name)
             setattr(self, name, np.concatenate([old, np.zeros((more, *old.shape[1:]), dtype=old.dtype)]))
         for part in verdicts:
@@ -72,6 +83,8 @@ class Judgements:
         columns: dict[str, Any] = {"left": self.left, "right": self.right}
         columns |= {"judged": self.judged, "yes": self.accepted, "reason": self.reason}
         columns |= {f"measured{at}": self.measured[:, at] for at in range(3)}
+        if self.goes is not None:
+            columns["goes"] = self.goes
         return pa.table(columns | {f"map{at}": self.map[:, at] for at in range(6) if len(self.map)})
 
     def restore(self, table: pa.Table) -> int:
@@ -81,6 +94,8 @@ class Judgements:
             return 0
         for name, own in (("judged", self.judged), ("yes", self.accepted), ("reason", self.reason)):
             own[:] = table.column(name)
+        if self.goes is not None:
+            self.goes[:] = table.column("goes")
         for at in range(3):
             self.measured[:, at] = table.column(f"measured{at}")
         for at in range(6 if len(self.map) else 0):

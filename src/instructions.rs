@@ -240,7 +240,7 @@ fn texts() {
 
     let all: Vec<(u32, u32)> = (0..32).flat_map(|left| (left + 1..32).map(move |right| (left, right))).collect();
     let verifier = || {
-        let mut verifier = Verifier::new(Arc::new(recipe(&TEXT, None)), Some(frozen.clone()), 1 << 28, None);
+        let mut verifier = Verifier::new(Arc::new(recipe(&TEXT, None)), Some(frozen.clone()), false, 1 << 28, None);
         for (number, text) in (0..).zip(&ascii) {
             verifier.add(number, text.as_bytes()).unwrap_or_else(|error| panic!("{error}"));
         }

@@ -21,6 +21,7 @@ mod index;
 #[cfg(feature = "instructions")]
 pub mod instructions;
 mod join;
+mod passages;
 mod recipe;
 mod system;
 mod text;

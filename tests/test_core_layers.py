@@ -26,6 +26,7 @@ ROOMS = (
     "join",
     "index",
     "verify",
+    "passages",
     "image",
     "compat",
     "bindings",

@@ -46,9 +46,13 @@ def test_fingerprints_are_the_naive_ones(text: str, features: str, weights: str,
     assert scheme.fingerprint(text) == expected
 
 
-@given(corpus=st.lists(texts, max_size=12))
-def test_a_fitted_scheme_weighs_as_the_naive_one(corpus: list[str]) -> None:
-    scheme = nd.scheme("text").fit(corpus)
+@given(
+    corpus=st.lists(texts, max_size=12),
+    others=st.lists(texts, max_size=3),
+    weights=st.sampled_from(("log-df", "log-df-open")),
+)
+def test_a_fitted_scheme_weighs_as_the_naive_one(corpus: list[str], others: list[str], weights: str) -> None:
+    scheme = nd.scheme("text", weights=weights).fit(corpus)
     seen = Counter(
         feature
         for text in corpus
@@ -56,9 +60,10 @@ def test_a_fitted_scheme_weighs_as_the_naive_one(corpus: list[str]) -> None:
         for feature in set(naive.mixed(naive.normalize_text(text), 4))
     )
     expected = [
-        naive.fingerprint(text, weights="log-df", frequencies=seen, documents=len(corpus)) for text in corpus
+        naive.fingerprint(text, weights=weights, frequencies=seen, documents=len(corpus))
+        for text in [*corpus, *others]
     ]
-    assert list(scheme.fingerprints(corpus)) == expected
+    assert list(scheme.fingerprints([*corpus, *others])) == expected
 
 
 @given(corpus=st.lists(texts, max_size=12), weights=st.sampled_from(("set", "log", "log-df")))

@@ -17,6 +17,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -35,6 +36,8 @@ from hypothesis import strategies as st
 import neardup as nd
 from neardup import _native
 from neardup.errors import InvalidValue, NeardupError, shown
+
+from .articles import quickly
 
 # The same calls every time, so that a change is what fails. `NEARDUP_HOSTILE=8000 pytest
 # tests/test_hostile.py` makes more than a million others.
@@ -238,6 +241,7 @@ HOSTILE: list[Callable[[], Any]] = [
 
 # What a parameter of that name usually gets, so that calls get past the first check.
 PLAUSIBLE: dict[str, list[Any]] = {
+    "against": [[TEXTS[0] + " and more", TEXTS[1]]],
     "array": [pa.array([b"12345678", None], pa.binary(8))],
     "batch": [TEXTS, pa.array(TEXTS)],
     "bits": [1, 8, 63, 64, 65, 128, 1 << 16],
@@ -246,6 +250,12 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "document": ["the quick brown fox", ["a", "b"], {"a": 1}, ("a", 2)],
     "documents": [TEXTS, pa.array(TEXTS), [["a"], {"b": 2}]],
     "features": ["chars:3", "words:2", "mixed:4", "vector", ["a", ("b", 2)], {"a": 1.5}],
+    "bank": ["main", "wire"],
+    "banks": [["main", "-w*"], None],
+    "expires_after": ["30d", 60],
+    "fields": [{"n": 2, "gone": None}],
+    "id": ["a", "b"],
+    "verdict": ["same", "different"],
     "form": ["hex", "decimal", "bits", "base64"],
     "hash": ["mix", "md5", "shake256", "projection:1", "blake3-keyed", "xxh64"],
     "key": ["a long secret"],
@@ -278,6 +288,7 @@ PLAUSIBLE: dict[str, list[Any]] = {
     "row": [0, 1, -1],
     "select": ["sign", "top:3"],
     "table": [_native.Frequencies()],
+    "train": [TEXTS],
     "text": ["6491fb1f8663d51f", "5", "some text"],
     "threads": [1, 2, 10**9, 10**30],
     "valid": [np.array([True, False])],
@@ -294,8 +305,24 @@ def index_of(bits: int) -> nd.Index:
     return index
 
 
+def collection_of(read_only: bool = False) -> nd.Collection:
+    folder = tempfile.mkdtemp(dir=".")
+    made = quickly(nd.Collection.open(os.path.join(folder, "c.nd"), create=True))
+    made.add([{"id": name, "text": text, "n": 1} for name, text in zip("abcde", TEXTS, strict=True)])
+    if read_only:
+        made.close()
+        return nd.Collection.open(made.path, read_only=True)
+    return made
+
+
 # How to make one of each public class. Several, where they go different ways.
 INSTANCES: dict[str, list[Callable[[], Any]]] = {
+    "Collection": [collection_of, partial(collection_of, read_only=True)],
+    "Stream": [
+        nd.Stream,
+        partial(nd.Stream, radius=3, budget=1),
+        lambda: nd.Stream(collection=collection_of()),
+    ],
     "Scheme": [
         lambda: nd.scheme("text"),
         lambda: nd.scheme("text").fit(TEXTS),
@@ -310,6 +337,7 @@ INSTANCES: dict[str, list[Callable[[], Any]]] = {
     "Verdicts": [lambda: nd.verify([("a text", "a text"), ("one two three", "one two four"), ("", "x")])],
     "Index": [lambda: index_of(64), lambda: index_of(100), lambda: nd.Index(bits=64, radius=3)],
     "Groups": [lambda: nd.groups(nd.Fingerprints.of([1, 3, 7]), 1)],
+    "Leaks": [lambda: nd.leaks([TEXTS[0]], against=[TEXTS[0] + " more", TEXTS[1]], words=5)],
     "Result": [lambda: nd.dedupe([{"id": "a", "text": TEXTS[0]}, {"id": "b", "text": TEXTS[1]}])],
     "Fingerprints": [
         lambda: nd.Fingerprints.of([1, None, 2**64 - 1]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import date, datetime, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,19 @@ def test_a_rule_tells_the_fields_that_it_looks_at() -> None:
     keep = rules.parse_keep("prefer:source=wiki>web,newest:date,max:date,longest")
     assert (keep.fields, keep.none) == (("source", "date"), False)
     assert rules.parse_keep("none,first").none
+
+
+def test_original_and_sharpest_go_by_fields_of_images() -> None:
+    keep = rules.parse_keep("original,sharpest")
+    assert keep.fields == ("border", "sharpness")
+    ids, lengths = pa.array(["a", "b", "c"], pa.large_string()), np.ones(3)
+    fields: dict[str, list[Any]] = {"border": [0, 8, 8], "sharpness": [90, 91, None]}
+    order = partial(rules.keep_order, ids=ids, lengths=lengths, fields=fields)
+    assert order(rules.parse_keep("original")).tolist() == [0, 1, 2]
+    assert order(rules.parse_keep("sharpest")).tolist() == [1, 0, 2]
+    # What lies on an image counts before its border.
+    added = np.array([2, 0, 1], dtype=np.uint32)
+    assert order(rules.parse_keep("original"), added=added).tolist() == [1, 2, 0]
 
 
 def test_dates_that_are_not_understood_are_counted_with_an_example(tmp_path: Path) -> None:

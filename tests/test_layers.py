@@ -29,7 +29,7 @@ LAYERS = [
     {"distances", "features", "hashes", "pairs"},
     {"images"},
     {"schemes", "sources"},
-    {"survey", "planner", "index"},
+    {"survey", "planner", "index", "store"},
     {"verifiers"},
     {"clusters", "guards"},
     {"keep", "explain"},
@@ -44,10 +44,10 @@ LAYERS = [
     {"conclusions"},
     {"report", "sinks"},
     {"checkpoints", "runs"},
-    {"parts", "proofs", "summaries", "undologs"},
+    {"parts", "proofs", "rejudging", "summaries", "undologs"},
     {"passes", "actions", "search", "timelines"},
     {"pipeline"},
-    {"jobs", "calibration"},
+    {"jobs", "calibration", "quotations", "collections"},
     {"adapters", "compat"},
 ]
 PLACE = {name: number for number, layer in enumerate(LAYERS) for name in layer}
@@ -63,7 +63,17 @@ CALLS_NATIVE = {
     "index",
 }
 CALLS_NATIVE |= {"sources", "verifiers", "clusters", "keep", "memory", "representatives", "conclusions"}
-CALLS_NATIVE |= {"contents", "images", "machine", "parts", "passes", "summaries", "observers", "stars"}
+CALLS_NATIVE |= {
+    "contents",
+    "images",
+    "machine",
+    "parts",
+    "passes",
+    "summaries",
+    "observers",
+    "stars",
+    "quotations",
+}
 
 # What runs code that came with data. `compile` and `__import__` are not needed either.
 RUNS_CODE_MODULES = {"pickle", "cPickle", "marshal", "shelve", "dill", "joblib", "cloudpickle", "jsonpickle"}

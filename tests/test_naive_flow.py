@@ -87,6 +87,39 @@ def _subject(seed: int) -> list[str]:
     return [*map(text_of, texts), "halt and", "reboot or"]
 
 
+def _cuts(seed: int, count: int, least: int) -> list[str]:
+    """Texts that are parts of one text: beginnings, ends, middles."""
+    whole = words(seed, count)
+    rng = random.Random(seed)
+    begins = [rng.randrange(count - least) for _ in range(6)]
+    return [text_of(whole), *(text_of(whole[at : at + rng.randrange(least, count)]) for at in begins)]
+
+
+def _titled(seed: int) -> list[str]:
+    """A text under a title, and a copy that was rewritten."""
+    title, text = text_of(words(seed + 1, 3)), words(seed, 80)
+    return [f"{title}\n\n{text_of(one)}" for one in (text, edited(text, seed + 2, 9))]
+
+
+def _named(seed: int) -> list[str]:
+    """Two texts, each of which speaks of what its title names."""
+    text = words(seed, 200)
+    return [
+        f"The {name}\n{text_of(text[:place], [name] * 2, text[place:], [name])}"
+        for name, place in (("halt", 40), ("reboot", 90))
+    ]
+
+
+def _clause(seed: int) -> list[str]:
+    """A long text with and without a clause that a third one has."""
+    text, clause, other = words(seed, 300), words(seed + 1, 40), words(seed + 2, 60)
+    return [
+        text_of(text[:150], clause, text[150:]),
+        text_of(text),
+        text_of(text[:150], clause, text[150:230], other),
+    ]
+
+
 # For each reason a rule that gives it, and a collection in which it does.
 STORIES: dict[str, tuple[str, Story]] = {
     "nearly identical": ("default", _edits(200, 3)),
@@ -102,6 +135,9 @@ STORIES: dict[str, tuple[str, Story]] = {
     "same frame, other content": ("default", _frame),
     "not close enough for strict": ("strict", _edits(200, 34)),
     "same words about another subject": ("default", _subject),
+    "same subject, text rewritten": ("default", _titled),
+    "another subject in the title": ("default", _named),
+    "a clause that only one has": ("default", _clause),
 }
 SMALL = sorted(set(STORIES) - {"same frame, other content"})
 
@@ -127,6 +163,8 @@ def compared(rows: Rows, verify: str = "default", *, radius: int = BITS, **choic
     name, _, least = verify.partition(":")
     if name in RULES:
         choices["rule"] = asdict(RULES[name])
+    elif name == "preserving":
+        choices["preserving"] = True
     elif least:
         choices["share"] = (name, round(float(least) * 10_000))
     choices["protect"] = choices.get("protect") or ()
@@ -154,7 +192,7 @@ def test_every_reason_is_given_where_the_naive_rule_gives_it(reason: str, seed: 
 @given(
     told=st.lists(st.sampled_from(SMALL), min_size=1, max_size=3),
     seed=st.integers(0, 10**6),
-    verify=st.sampled_from([*RULES, "jaccard:0.6", "containment:0.8", "none"]),
+    verify=st.sampled_from([*RULES, "jaccard:0.6", "containment:0.8", "preserving", "none"]),
     radius=st.sampled_from([30, 45, 60, BITS]),
 )
 @settings(max_examples=30)
@@ -193,8 +231,11 @@ KEEPS = [
 @given(
     made=st.lists(SHORT, min_size=2, max_size=20),
     keep=st.sampled_from(KEEPS),
-    verify=st.sampled_from(["default", "loose", "strict", "jaccard:0.5", "containment:0.7", "none"]),
-    where=st.sampled_from([{}, {"within": "site"}, {"across": "site"}]),
+    verify=st.sampled_from(["default", "loose", "high", "strict", "jaccard:0.5", "containment:0.7", "none"]),
+    where=st.sampled_from(
+        [{}, {"within": "site"}, {"across": "site"}, {"subject": "kind"}]
+        + [{"subject": "site", name: "kind"} for name in ("within", "across")]
+    ),
     protected=st.integers(0, 5),
     seed=st.integers(0, 10**6),
     radius=st.sampled_from([25, 50]),
@@ -218,6 +259,37 @@ def test_who_stays_and_every_row_is_as_the_naive_flow_has_it(
         verify,
         radius=radius,
         keep=keep,
+        protect=rows[1:protected],
+        **where,
+    )
+
+
+def test_preserving_gives_its_two_reasons_where_the_naive_flow_does() -> None:
+    found = compared(collection(_cuts(5, 40, 25), 5), "preserving")
+    found += compared(collection(_edits(60, 4)(5), 5), "preserving")
+    assert found.keys() == {naive.EVERY_RUN, naive.LACKS_WORDS}
+
+
+@given(
+    cuts=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 30), st.booleans()), min_size=2, max_size=14),
+    keep=st.sampled_from(KEEPS),
+    where=st.sampled_from([{}, {"within": "site"}, {"across": "site"}]),
+    protected=st.integers(0, 3),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60)
+def test_what_preserving_lets_go_is_what_the_naive_flow_lets_go(
+    cuts: list[tuple[int, int, bool]], keep: str, where: dict[str, str], protected: int, seed: int
+) -> None:
+    whole = words(seed, 30)
+    texts = [text_of(whole[at : at + count] + ["more"] * more) for at, count, more in cuts]
+    rows = collection([text_of(whole), *(text for text in texts if text)], seed)
+    rows[0] |= {"site": "north", "date": "2020-02-02", "rank": 1}
+    compared(
+        rows[protected:] + rows[:1] * (protected > 0),
+        "preserving",
+        keep=keep,
+        radius=BITS,
         protect=rows[1:protected],
         **where,
     )

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neardup as nd
+from neardup import naive
 from neardup.errors import GuardStopped
 from neardup.verifiers import ACCEPTING, IDENTICAL, REASONS, SPELLED, UNVERIFIED
 
 from .corpus import chain, collection, edited, words
 
-ACCEPTED = {*REASONS[:ACCEPTING], IDENTICAL, SPELLED}
+ACCEPTED = {*REASONS[:ACCEPTING], naive.EVERY_RUN, IDENTICAL, SPELLED}
 KEEPS = ["central,longest", "longest", "shortest", "first", "last", "max:rank", "none"]
 
 
@@ -91,6 +92,64 @@ def test_a_chain_is_no_cluster_for_the_other_measures(verify: str) -> None:
     result = nd.dedupe(rows, verify=verify, keep="first")
     check(result, rows)
     assert 5 <= result.summary["removed"] <= 23
+
+
+def runs(text: str) -> set[tuple[str, ...]]:
+    """Every run of three words; of a shorter text all its words."""
+    found = naive.words_of(text)
+    count = min(3, len(found))
+    return {tuple(found[at : at + count]) for at in range(len(found) + 1 - count)}
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from("abcd"), min_size=1, max_size=9).map(" ".join), min_size=2, max_size=20
+    ),
+    st.sampled_from([keep for keep in KEEPS if keep != "none"]),
+    st.sampled_from([0.3, 0.64]),
+)
+@settings(max_examples=60)
+def test_preserving_never_removes_what_its_keeper_lacks(
+    contents: list[str], keep: str, similarity: float
+) -> None:
+    rows = [{"id": f"{at:02}", "text": text, "rank": at * 7 % 20} for at, text in enumerate(contents)]
+    result = nd.dedupe(rows, verify="preserving", keep=keep, similarity=similarity, guards=False)
+    check(result, rows)
+    text = dict(zip((row["id"] for row in rows), contents, strict=True))
+    for row in result.annotations.to_pylist():
+        if row["duplicate_of"] is not None:
+            goes, stays = text[row["id"]], text[row["duplicate_of"]]
+            if len(goes.split()) < 3:
+                assert f" {goes} " in f" {stays} "
+            else:
+                assert runs(goes) <= runs(stays)
+
+
+@pytest.mark.parametrize(
+    ("keep", "stay"),
+    [
+        ("central,longest", ["whole"]),
+        ("longest", ["whole"]),
+        ("first", ["start", "whole"]),
+        ("shortest", ["end", "start", "whole"]),
+    ],
+)
+def test_a_part_goes_for_the_whole_and_never_the_whole_for_a_part(keep: str, stay: list[str]) -> None:
+    text = words(5, 60)
+    rows = [
+        {"id": "start", "text": " ".join(text[:50])},
+        {"id": "whole", "text": " ".join(text)},
+        {"id": "end", "text": " ".join(text[12:]).upper()},
+    ]
+    result = nd.dedupe(rows, verify="preserving", keep=keep, guards=False)
+    assert sorted(row["id"] for row in result.annotations.to_pylist() if row["keep"]) == stay
+    said = {
+        (row["keeper"], row["id"]): (row["accepted"], row["reason"]) for row in result.evidence.to_pylist()
+    }
+    yes, no = (True, naive.EVERY_RUN), (False, naive.LACKS_WORDS)
+    # What could go is named second, unless the other one goes.
+    assert said["whole", "end"] == said["whole", "start"] == yes
+    assert no in said.values()
 
 
 @pytest.mark.parametrize("keep", KEEPS)
@@ -182,7 +241,7 @@ texts = st.integers(0, 5).flatmap(
 @given(
     st.lists(st.one_of(texts, st.sampled_from(["", "a", "a b", "A b"])), max_size=25),
     st.sampled_from(KEEPS),
-    st.sampled_from(["default", "loose", "jaccard:0.3", "containment:0.9", "none"]),
+    st.sampled_from(["default", "loose", "jaccard:0.3", "containment:0.9", "preserving", "none"]),
     st.sampled_from([None, "within", "across"]),
     st.integers(0, 3),
 )

@@ -24,7 +24,11 @@ def test_an_unknown_name_is_told_how_to_write_the_known_ones() -> None:
     sizes = Registry("size", {"of": lambda text: int(text)}, written={"of": "of:N"})
     with pytest.raises(UnknownName, match=r"known: of:N$"):
         sizes.part("huge")
-    with pytest.raises(UnknownName, match=r"known: containment:S, default, jaccard:S, loose, none, strict$"):
+    with pytest.raises(
+        UnknownName,
+        match=r"known: containment:S, default, high, jaccard:S, loose, none, preserving, "
+        r"rule:FILE, strict$",
+    ):
         MEASURES.part("minhash")
 
 

@@ -170,6 +170,13 @@ def test_what_nobody_verified_is_not_called_compared() -> None:
     assert "compared directly, on its text" in render_report(report_of("x"))
 
 
+def test_the_page_says_what_preserving_asks_for() -> None:
+    report = replace(report_of("x", similarity=0.64), manifest={"settings": {"verify": "preserving"}})
+    page = render_report(report)
+    assert "every run of three words of it stands in the one that stays" in page
+    assert "at least <strong>0.64" not in page
+
+
 def test_the_page_says_what_share_decided_and_marks_it() -> None:
     report = replace(report_of("x", similarity=0.64), manifest={"settings": {"verify": "jaccard:0.75"}})
     page = render_report(report)

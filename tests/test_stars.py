@@ -31,9 +31,9 @@ def texts(count: int, fixed: tuple[int, ...] = ()) -> Representatives:
         others=RowNumbers(nothing),
         spelling=rows.astype(np.uint32),
         twin=TextNumbers(nothing),
-        field=nothing,
-        across=False,
-        within=False,
+        source=nothing,
+        group=nothing,
+        named=np.zeros(0, dtype=bool),
         fixed=flags,
     )
 
@@ -52,8 +52,9 @@ def pairs(count: int, *found: tuple[int, int], crowded: tuple[int, ...] = ()) ->
 
 
 def kept(order: Any, found: Candidates, fixed: tuple[int, ...] = ()) -> list[int]:
-    accepted = np.ones(len(found), dtype=bool)
-    keeper, _ = keepers_in(TextNumbers(order), texts(len(order), fixed), found, accepted)
+    keeper, _ = keepers_in(
+        TextNumbers(order), texts(len(order), fixed), found, Judgements(found, verified=False)
+    )
     return keeper.tolist()
 
 

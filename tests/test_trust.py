@@ -21,9 +21,11 @@ from neardup.actions import plan_removals, rehearse, remove, undo
 from neardup.adapters.cli import run as cli
 from neardup.errors import DamagedFile, NeardupError, RefusedInput
 from neardup.places import reached
+from neardup.proofs import remeasured
 from neardup.runs import Run
 from neardup.seals import own_key, state_folder
 from neardup.undologs import parse_log
+from neardup.verifiers import parse_measure
 
 from .corpus import edited, words
 from .rundirs import input_row, make_run, output_row
@@ -212,6 +214,28 @@ def test_whatever_a_run_proved_is_proved_again(
     assert reasons() == {}
     counts = json.loads(Path("out/manifest.json").read_text())["counts"]
     assert len(os.listdir("in")) == counts["kept"] < 16
+
+
+def test_what_says_no_more_than_its_keeper_is_proved_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    text = words(1, 160)
+    Path("in/part.txt").write_text(" ".join(text[:140]))
+    Path("in/whole.txt").write_text(" ".join(text))
+    assert cli(["dedupe", "in", "-o", "out", "--quiet", "--no-guards", "--verify", "preserving"]) == 0
+    assert reasons() == {}
+    assert os.listdir("in") == ["whole.txt"]
+
+
+def test_measured_again_only_the_one_that_says_less_may_go() -> None:
+    whole, part = " ".join(words(1, 60)), " ".join(words(1, 60)[:50])
+    measure = parse_measure("preserving")
+    assert remeasured(measure, whole, part).accepted
+    turned = remeasured(measure, part, whole)
+    assert not turned.accepted
+    assert turned.reason == "has words that the other lacks"
 
 
 def test_compressed_files_and_pages_are_measured_as_they_were_read(

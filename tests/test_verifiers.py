@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import asdict
-from itertools import combinations
+from dataclasses import asdict, replace
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import neardup as nd
 from neardup import _native
 from neardup.errors import InvalidValue, NeardupError
+from neardup.settings import Settings
 from neardup.verifiers import (
     IDENTICAL,
     MEASURES,
     NO_INFORMATION,
+    PRECISIONS,
     RULES,
     SPELLED,
     TESTS,
     TextRule,
     Verifier,
     parse_measure,
+    rule_named,
+    write_rule,
 )
 from neardup.verifiers.reasons import MEASURED, TABLE
 
 from .corpus import collection, edited, words
+from .test_naive_flow import STORIES
+from .test_verifiers_learned import rule as a_rule
 
 TOOL = Path(__file__).parent.parent / "tools" / "quality_tables.py"
 
@@ -53,11 +61,14 @@ def test_every_test_of_the_rule_gives_a_known_reason() -> None:
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_every_measure_can_be_named(name: str) -> None:
-    measure = parse_measure(f"{name}:0.5" if name in ("jaccard", "containment") else name, 0.8)
+def test_every_measure_can_be_named(name: str, tmp_path: Path) -> None:
+    argument = {"jaccard": ":0.5", "containment": ":0.5", "rule": f":{tmp_path / 'rule.toml'}"}.get(name, "")
+    write_rule(a_rule(), tmp_path / "rule.toml")
+    measure = parse_measure(name + argument, 0.8)
     assert measure.name == name
     assert measure.verifies == (name != "none")
-    assert (measure.rule is not None) == (name in RULES)
+    assert (measure.rule is not None) == (name in RULES or name == "rule")
+    assert (measure.learned is not None) == (name == "rule")
     assert measure.rule is None or measure.rule.floor == 8000
 
 
@@ -72,6 +83,38 @@ def test_the_core_has_the_same_settings_reasons_and_tests() -> None:
     assert dict(settings) == {name: int(value) for name, value in asdict(TextRule()).items()}
     assert reasons == [(reason.name, reason.accepts) for reason in MEASURED]
     assert sorted(tests) == sorted((test.name, test.reason) for test in TESTS)
+
+
+def test_what_no_document_had_counts_if_two_of_the_texts_have_it() -> None:
+    table = nd.scheme("text").fit(["something else entirely", "something else again"])
+    known = "something else " + " ".join(words(1, 40))
+    texts = [known, known.replace(words(1, 40)[7], "other")]
+    closed, opened = Verifier("default", table), Verifier("default", table, open=True)
+    for verifier in (closed, opened):
+        verifier.add("ab", texts)
+    assert closed.judge("a", "b")[0].similarity < 0.1
+    assert opened.judge("a", "b")[0].similarity > 0.9
+
+
+@given(told=st.lists(st.sampled_from(sorted(STORIES)), min_size=1, max_size=3), seed=st.integers(0, 10**6))
+@settings(max_examples=25)
+def test_what_a_stricter_rule_accepts_a_looser_one_accepts(told: list[str], seed: int) -> None:
+    texts = [text for at, reason in enumerate(told) for text in STORIES[reason][1](seed + 10 * at)]
+    pairs = list(combinations(texts[:16], 2))
+    accepted = [nd.verify(pairs, measure=name).accepted for name in RULES]
+    for stricter, looser in pairwise(accepted):
+        assert not (stricter & ~looser).any()
+
+
+def test_a_precision_names_a_rule_and_stands_alone() -> None:
+    assert [rule_named(name) for name in PRECISIONS] == list(RULES)
+    assert Settings(precision="high").verify == "high"
+    assert Settings(precision="low", verify="loose") == Settings(verify="loose")
+    assert replace(Settings(precision="low"), similarity=0.7).verify == "loose"
+    with pytest.raises(NeardupError, match="unknown precision 'higher'; known: highest, high, default, low"):
+        Settings(precision="higher")
+    with pytest.raises(NeardupError, match="choose one of precision and verify"):
+        Settings(precision="high", verify="none")
 
 
 # --- pairs of texts --------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from neardup.verifiers import RULES, TESTS, UNVERIFIED
-from neardup.verifiers.reasons import TABLE
+from neardup.verifiers import FIGURES, RULES, TESTS, UNVERIFIED
+from neardup.verifiers.reasons import BY_MEASURE, MEASURED, UNMEASURED
 
 PAGE = Path(__file__).parent.parent / "docs" / "quality.md"
 
@@ -25,7 +25,7 @@ def rows(cells: Iterable[Sequence[str]]) -> list[str]:
 
 def tests() -> str:
     """The tests of the rule: what each asks, with which numbers, and the reason that it gives."""
-    words = {reason.name: reason for reason in TABLE}
+    words = {reason.name: reason for reason in (*MEASURED, *UNMEASURED, *BY_MEASURE)}
     equal = [words[name].words for name in ("identical", "spelled")]
     table = [
         ["", "test", *RULES, "reason"],
@@ -49,14 +49,21 @@ def tests() -> str:
 def reasons() -> str:
     """The reasons, and how to read each."""
     order = {"identical": 0, "spelled": 1}
-    named = [reason for reason in TABLE if reason.words != UNVERIFIED]
+    named = [reason for reason in (*MEASURED, *UNMEASURED, *BY_MEASURE) if reason.words != UNVERIFIED]
     named.sort(key=lambda reason: (not reason.accepts, order.get(reason.name, 2)))
     table = [["reason", "accepted", "read it as"], ["---"] * 3]
     table += [[f"`{one.words}`", "yes" if one.accepts else "no", one.read_as] for one in named]
     return "\n".join(rows(table))
 
 
-TABLES = {"tests": tests, "reasons": reasons}
+def figures() -> str:
+    """What a learned rule looks at, and what is said of a pair that has more of it, or less."""
+    table = [["figure", "what it is", "more of it", "less of it"], ["---"] * 4]
+    table += [[f"`{one.name}`", one.what, f"`{one.more}`", f"`{one.less}`"] for one in FIGURES]
+    return "\n".join(rows(table))
+
+
+TABLES = {"tests": tests, "reasons": reasons, "figures": figures}
 
 
 def printed(page: str) -> str:

@@ -32,6 +32,6 @@ Engine = Callable[..., Task]
 
 def models() -> dict[str, dict[str, Engine]]:
     """Model -> engine -> its function."""
-    from engines import dedupe, hamming, originals, texts
+    from engines import dedupe, hamming, leaks, originals, texts
 
-    return {**hamming.MODELS, **texts.MODELS, **originals.MODELS, **dedupe.MODELS}
+    return {**hamming.MODELS, **texts.MODELS, **originals.MODELS, **dedupe.MODELS, **leaks.MODELS}

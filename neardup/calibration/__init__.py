@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from neardup.calibration.advice import Advice, edit_rows, recommend, row_of
-from neardup.calibration.bench import Bench, Own
-from neardup.calibration.labels import LABEL_NAMES, read_labels
+from neardup.calibration.bench import Bench, Own, Seen
+from neardup.calibration.labels import LABEL_NAMES, one_each, read_answers, read_labels
+from neardup.calibration.learning import FEWEST, FEWEST_OF_A_KIND, Answers, learn
 from neardup.calibration.model import (
     COPIES,
     MODES,
@@ -26,11 +27,13 @@ from neardup.calibration.model import (
     Calibration,
     Choices,
     EditRow,
+    Flags,
     Label,
     Measured,
     Row,
     Suggestion,
 )
+from neardup.calibration.questions import first_questions, most_useful, with_texts, write_questions
 from neardup.calibration.sampling import Copy, plant, take_sample
 from neardup.errors import InvalidValue
 from neardup.observers import SILENT, Observer, checked, watching
@@ -38,6 +41,8 @@ from neardup.schemes import Scheme
 from neardup.schemes import scheme as scheme_of
 from neardup.settings import default_scheme
 from neardup.sources import Source, open_source
+from neardup.verifiers import LearnedRule
+from neardup.wording import counted
 
 __all__ = [
     "COPIES",
@@ -57,9 +62,11 @@ __all__ = [
     "Suggestion",
     "calibrate",
     "plant",
+    "read_answers",
     "read_labels",
     "recommend",
     "take_sample",
+    "write_questions",
 ]
 
 
@@ -82,12 +89,14 @@ def calibrate(
     choices = choices or Choices()
     if source is None:
         source = open_source(data, text_field=text_field, id_field=id_field, unique=True)
-    pairs = list(labels)
+    pairs = one_each(labels)
     wanted = {id for label in pairs for id in (label.one, label.other)}
     sample, whole = take_sample(
         source, choices.sample, choices.seed, wanted, threads=threads, observer=observer
     )
-    known = {id: row for row, id in enumerate(sample)}
+    # A file of labels has no white space around its cells.
+    known = {id.strip(): row for row, id in enumerate(sample)}
+    known |= {id: row for row, id in enumerate(sample)}
     if missing := sorted(wanted - known.keys()):
         others = f" ({len(missing):,} ids are not there)" if len(missing) > 1 else ""
         raise InvalidValue(f"labels: no document {missing[0]!r} in the input{others}")
@@ -100,7 +109,7 @@ def calibrate(
     planted: list[Measured] = []
     with watching(observer, source), observer.stage("calibrate") as advance:
         # The documents' own pairs as a run would find them: there is no copy yet.
-        _, judged, own = bench.run([], labelled)
+        _, judged, seen, own = bench.run([], labelled)
         advance(len(sample), 0)
         for number, copies in enumerate(checked(rounds, observer), start=2):
             planted.append(bench.run(copies)[0])
@@ -115,6 +124,10 @@ def calibrate(
     )
     counted = sum(row.copies for row in edits if row.counted)
     advice = recommend(rows, choices, copies=counted, labels=len(pairs), same=int(same.sum()))
+    answered = {frozenset((label.one, label.other)) for label in pairs}
+    suggestions = own.suggestions(advice.row, answered)
+    rule, why = _learned(pairs, seen, same, judged.identical)
+    following = first_questions(own, answered) if rule is None else most_useful(own, rule, answered)
     return Calibration(
         documents=source.documents,
         sampled=len(sample),
@@ -129,6 +142,27 @@ def calibrate(
         recommended=advice.row if advice.good else None,
         marked=advice.row,
         why=advice.why,
-        suggestions=own.suggestions(advice.row, {frozenset((label.one, label.other)) for label in pairs}),
+        suggestions=with_texts(suggestions, sample),
         choices=choices,
+        learned=rule,
+        unlearned=why,
+        asked_next=with_texts(following, sample),
     )
+
+
+def _learned(
+    labels: Sequence[Label], seen: Seen, same: Flags, identical: Flags
+) -> tuple[LearnedRule | None, str]:
+    """The rule that the labels make; or none, and why."""
+    if not labels:
+        return None, ""
+    pairs = [(label.one, label.other) for label in labels]
+    answers = Answers(pairs, seen.figures, same, seen.accepted).rows(np.flatnonzero(seen.known))
+    if not answers.enough:
+        yes = int(answers.same.sum())
+        return None, (
+            f"{counted(len(answers), 'labelled pair')} a rule can decide ({yes:,} the same): "
+            f"{FEWEST} are needed, and {FEWEST_OF_A_KIND} of either kind; the others are one text, "
+            "or too different for any rule"
+        )
+    return learn(answers, missed=int((same & ~seen.known & ~identical).sum())), ""

@@ -28,9 +28,24 @@ from neardup.sizes import USUAL
 from neardup.sources import open_source
 from neardup.stars import stars
 from neardup.types import RowNumbers, TextNumbers
-from neardup.verifiers import REASONS, Verifier, measuring_scheme, parse_measure
+from neardup.verifiers import ACCEPTING, FIGURES, REASONS, Verifier, measuring_scheme, parse_measure
+from neardup.verifiers.learned import Figures
+from neardup.verifiers.reasons import code_of
 
 SHOWN: Final = 10  # pairs that are shown to be looked at
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """Pairs, one row each, as the default rule and one that is learned see them."""
+
+    figures: Figures
+    known: Flags
+    """Which pairs a learned rule can accept: not one text, and not too different."""
+    accepted: Flags
+    """Which the default rule accepts."""
+    code: npt.NDArray[np.uint8]
+    """The reasons of the default rule."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +59,13 @@ class Own:
     """Of the document that represents each text."""
     copies: int
     """How many documents have the text of another one."""
+    seen: Seen
+    """Their figures."""
+
+    def pair(self, row: int) -> tuple[str, str]:
+        """The ids of a pair, the lower one first."""
+        one, other = sorted(self.ids[text] for text in self.pairs[row].tolist())
+        return one, other
 
     def removed(self, accepted: Flags) -> int:
         """How many documents would go if those pairs were accepted."""
@@ -63,7 +85,7 @@ class Own:
         found: list[Suggestion] = []
         met: set[str] = set()
         for at in rows[np.argsort(self.measured.plain[rows], kind="stable")].tolist():
-            one, other = sorted(self.ids[text] for text in self.pairs[at].tolist())
+            one, other = self.pair(at)
             if met & {one, other} or frozenset((one, other)) in labelled:
                 continue
             met |= {one, other}
@@ -92,7 +114,9 @@ class Bench:
         share = min(choices.recall / JOIN_RECALL, 0.999)
         self.radii = [radius_for(similarity, share, scheme.bits) for similarity in SIMILARITIES]
 
-    def run(self, copies: Sequence[Copy], labelled: Rows | None = None) -> tuple[Measured, Measured, Own]:
+    def run(
+        self, copies: Sequence[Copy], labelled: Rows | None = None
+    ) -> tuple[Measured, Measured, Seen, Own]:
         """What is found among the planted pairs, the labelled ones, and with these the documents' own."""
         count = len(self._ids)
         ids = [*self._ids, *(f"copy {number} of {copy.of}" for number, copy in enumerate(copies))]
@@ -133,13 +157,15 @@ class Bench:
                 _distances(prints, texts.place(RowNumbers(rows))),
             )
             own_pairs = _judged(verifier, natural, found.distance[own].astype(np.int64))
+            seen = [_seen(verifier, some) for some in (text[len(planted) :], natural)]
         split = len(planted)
         known = [ids[document] for document in texts.document.tolist()]
         spare = int((texts.of_document >= 0).sum()) - len(known)
         return (
             pairs.rows(slice(split)),
             pairs.rows(slice(split, None)),
-            Own(natural, own_pairs, known, spare),
+            seen[0],
+            Own(natural, own_pairs, known, spare, seen[1]),
         )
 
 
@@ -161,6 +187,21 @@ def _judged(verifier: Verifier, pairs: Rows, distance: npt.NDArray[np.int64]) ->
             accepted[mode][part] = found.accepted
             reason[mode][part] = found.code
     return Measured(plain, distance, identical, accepted, reason)
+
+
+def _seen(verifier: Verifier, pairs: Rows) -> Seen:
+    """The figures of pairs of texts (-1 if there is no information)."""
+    asked = np.flatnonzero((pairs[:, 0] != pairs[:, 1]) & (pairs >= 0).all(axis=1))
+    figures = np.zeros((len(pairs), len(FIGURES)), np.uint16)
+    code = np.full(len(pairs), code_of("too-different"), np.uint8)
+    measure = parse_measure("default")
+    for some in steps(len(asked), USUAL.round):
+        part = asked[some]
+        left, right = np.sort(pairs[part], axis=1).T
+        one, other = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        found, figures[part] = verifier.figures(one, other, measure)
+        code[part] = found.code
+    return Seen(figures, code != code_of("too-different"), code < ACCEPTING, code)
 
 
 def _distances(prints: Fingerprints, rows: Rows) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neardup.checks import check_share
 from neardup.errors import InvalidValue
 from neardup.settings import Settings
+from neardup.verifiers import LearnedRule
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -152,12 +153,21 @@ class EditRow:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A pair of the documents' own that the marked setting accepts, to be reviewed and labelled."""
+    """A pair of the documents' own to be reviewed and labelled: one that the marked setting accepts, or one
+    of which an answer would teach a rule most."""
 
     one: str
     other: str
     similarity: float
     reason: str
+    texts: tuple[str, str] = field(default=("", ""), repr=False)
+    """For the page."""
+    accepted: bool = True
+    """Whether the default rule accepts it."""
+
+    def facts(self) -> dict[str, Any]:
+        """The same without the texts."""
+        return {name: value for name, value in asdict(self).items() if name != "texts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +191,21 @@ class Calibration:
     why: str
     suggestions: tuple[Suggestion, ...]
     choices: Choices
+    learned: LearnedRule | None = None
+    """The rule that the labels make, if they are enough."""
+    unlearned: str = ""
+    """Why they are not, if there are any."""
+    asked_next: tuple[Suggestion, ...] = ()
+    """The pairs of which an answer would teach it most, those first."""
 
     def facts(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return {**asdict(self), "command": self.command}
+        found = asdict(replace(self, suggestions=(), asked_next=()))
+        for name in ("suggestions", "asked_next"):
+            found[name] = [pair.facts() for pair in getattr(self, name)]
+        if self.learned is not None:
+            found["learned"] = self.learned.facts()
+        return {**found, "command": self.command}
 
     def of(self, mode: str) -> list[Row]:
         """The rows of one mode, by similarity."""

@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from neardup.calibration.model import MODES, Calibration
+from neardup.calibration.model import MODES, Calibration, Suggestion
+from neardup.contents import Side
 from neardup.files import atomic_file
-from neardup.report import render_page
+from neardup.report import PairView, render_page
+from neardup.verifiers import FIGURES, LearnedRule
+from neardup.verifiers.figures import Figure
+from neardup.verifiers.learned import Weight
 
 WIDTH: Final = 720
 HEIGHT: Final = 320
 LEFT: Final = 48
 TOP: Final = 14
 BOTTOM: Final = 34
+SHOWN: Final = 20  # pairs to be judged, with their texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,39 @@ def plot(found: Calibration) -> Plot:
 def render(found: Calibration) -> str:
     """The page as text."""
     return render_page(
-        "calibration.html", ("report.css", "calibration.css"), found=found, plot=plot(found), modes=MODES
+        "calibration.html",
+        ("report.css", "calibration.css"),
+        found=found,
+        plot=plot(found),
+        modes=MODES,
+        suggestions=views(found.suggestions),
+        asked_next=views(found.asked_next[:SHOWN]),
+        figures=figure_rows(found.learned),
     )
+
+
+def views(pairs: Sequence[Suggestion]) -> list[PairView]:
+    """Pairs to be judged, with their texts, as the report of a run shows pairs."""
+    return [
+        PairView(
+            Side(pair.one, pair.texts[0]),
+            Side(pair.other, pair.texts[1]),
+            None,
+            pair.similarity,
+            (),
+            pair.accepted,
+            pair.reason,
+        )
+        for pair in pairs
+    ]
+
+
+def figure_rows(rule: LearnedRule | None) -> list[tuple[Figure, Weight]]:
+    """What a learned rule looks at, what weighs most first."""
+    if rule is None:
+        return []
+    rows = list(zip(FIGURES, rule.weights, strict=True))
+    return sorted((row for row in rows if row[1].weight), key=lambda row: -abs(row[1].weight))
 
 
 def write_page(found: Calibration, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

@@ -40,7 +40,7 @@ def take_sample(
     def texts() -> Iterator[Any]:
         for batch in source:
             for id, text in zip(batch.ids.to_pylist(), batch.texts.to_pylist(), strict=True):
-                if id in wanted:
+                if id in wanted or id.strip() in wanted:
                     asked[id] = text
                 # The heap has the largest on top: what is to go next.
                 place = -hash_of(seed, id)

@@ -85,7 +85,7 @@ def _compared(
         (elected, elected.left, elected.right),
     ):
         seen = agreements.agreements(thumbs, left, right, ways.map, threads=threads)
-        for row, reason in enumerate(rules.judge(thumbs, left, right, seen, rule).tolist()):
+        for row, reason in enumerate(rules.judge(thumbs, left, right, seen, rule, threads=threads).tolist()):
             if reason >= rules.ACCEPTING:
                 continue
             number = int(min(left[row], right[row]))

@@ -18,9 +18,10 @@ from neardup.arrays import core_texts
 from neardup.candidates import Candidates
 from neardup.contents import image_search
 from neardup.contents.model import Content, Flow, Match, Side, Wanted, Words, Work
-from neardup.errors import InvalidValue
+from neardup.errors import InvalidValue, Said, Setting
 from neardup.fingerprints import Fingerprints
 from neardup.images import comparisons, proposals, rules
+from neardup.images.additions import additions
 from neardup.images.prints import asked, stored
 from neardup.images.thumbs import THUMB, BadImage, Thumbs, address, look
 from neardup.images.views import WHOLE, fingerprints_of
@@ -94,7 +95,17 @@ class Images(Content):
         return mostly_images(data)
 
     def check(self, settings: Settings, scheme: Scheme | None) -> None:
+        if settings.learned is not None:
+            raise InvalidValue(Said(Setting("rule"), " is learned on texts, and these are images"))
         other = parse_measure(settings.verify).name not in (*rules.RULES, "none")
+        if scheme is None and other:
+            raise InvalidValue(
+                f"images are verified by default, strict, loose or none, not by {settings.verify!r}"
+            )
+        if settings.subject is not None:
+            raise InvalidValue(
+                "a subject is for texts; to compare only images with the same field, use within"
+            )
         if scheme is not None and (other or scheme.hash != "dct-signs"):
             raise InvalidValue(
                 "images are verified by default, strict, loose or none, with scheme image, "
@@ -124,6 +135,15 @@ class Images(Content):
 
     def flow(self, prints: Fingerprints, texts: Representatives, work: Work) -> Flow:
         return ImageFlow(prints, texts, work)
+
+    def additions(
+        self, judge: Judge, left: TextNumbers, right: TextNumbers, map: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.int8]:
+        if not isinstance(judge, Laying):
+            return super().additions(judge, left, right, map)
+        thumbs, threads = judge.flow.thumbs, judge.flow.work.threads
+        one, other = left.astype(np.int64), right.astype(np.int64)
+        return additions(thumbs, one, other, map, threads=threads)
 
     def view(self, one: Located, prefix: str) -> tuple[Side, Look | None]:
         """An image made small for the page, without what its file says beside the pixels."""

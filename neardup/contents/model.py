@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from neardup.candidates import Candidates
 from neardup.errors import InvalidValue
 from neardup.files import spare_path
@@ -24,7 +27,7 @@ from neardup.settings import MEMORY, Settings, default_scheme
 from neardup.sizes import USUAL, Sizes
 from neardup.sources import Located, Reading, Source
 from neardup.survey import Looked
-from neardup.types import Bands, Batch
+from neardup.types import Bands, Batch, TextNumbers
 from neardup.verdicts import Judge
 from neardup.verifiers import Measure
 
@@ -213,6 +216,12 @@ class Content:
     def flow(self, prints: Fingerprints, texts: Representatives, work: Work) -> Flow:
         """The flow of one run over *texts*, which have these fingerprints."""
         raise NotImplementedError
+
+    def additions(
+        self, judge: Judge, left: TextNumbers, right: TextNumbers, map: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.int8]:
+        """Which side of accepted pairs has something added: 1 the left one, -1 the right one, 0 none."""
+        return np.zeros(len(left), dtype=np.int8)
 
     # --- the page -----------------------------------------------------------------------------------------
 

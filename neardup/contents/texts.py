@@ -21,7 +21,7 @@ from neardup.errors import InvalidValue
 from neardup.fingerprints import Fingerprints
 from neardup.index import Index
 from neardup.keep import parse_keep
-from neardup.numbering import either, steps
+from neardup.numbering import Flags, either, steps
 from neardup.observers import by_share
 from neardup.pairs import join_nearest
 from neardup.radius import bands_for, radius_for, recall_at
@@ -34,13 +34,14 @@ from neardup.verdicts import Judge, Judgements
 from neardup.verifiers import (
     IDENTICAL,
     PERHAPS_FORM,
-    REASONS,
     SPELLED,
     Measure,
     Verdicts,
     Verifier,
+    joined,
     measuring_scheme,
 )
+from neardup.verifiers.reasons import TABLE
 
 # The share of the pairs of the wanted similarity within the radius that the join must find, if not all.
 JOIN_RECALL: Final = 0.99
@@ -62,7 +63,7 @@ class Texts(Content):
     name = "text"
     figures = ("similarity", "weighted", "rare")
     said: ClassVar = MappingProxyType({"weighted": "without common text", "rare": "rare text only"})
-    reasons = REASONS
+    reasons = tuple(reason.words for reason in TABLE)
     identical = IDENTICAL
     spelled = SPELLED
     doubtful = PERHAPS_FORM
@@ -157,8 +158,8 @@ class TextFlow:
             radius,
             work.sizes.neighbours,
             bands=bands,
-            within=texts.field if texts.within else None,
-            across=texts.field if texts.across else None,
+            within=texts.group if len(texts.group) else None,
+            across=texts.source if texts.across else None,
             fixed=texts.fixed if texts.fixed.any() else None,
             recall=recall,
             threads=work.threads,
@@ -201,7 +202,10 @@ class TextFlow:
         needed = TextNumbers(either(len(self.texts), found.left, found.right))
         with set_aside(needed, self.texts, measure, frequencies, self.work) as verifier:
             sizes = self.work.sizes
-            yield Sharing(verifier, sizes.round) if measure.rule is None else Ruling(verifier, sizes.part)
+            if measure.rule is None:
+                yield Sharing(verifier, sizes.round)
+            else:
+                yield Ruling(verifier, sizes.part, self.texts.named)
 
 
 @contextmanager
@@ -263,16 +267,29 @@ class Ruling:
 
     verifier: Verifier
     part: int
+    named: Flags
+    """The texts whose subject is known: what they are compared with is about the same."""
 
     def parts(self, found: Candidates) -> Iterable[PairNumbers]:
         """All pairs of a text are in one part."""
         return (PairNumbers(part) for part in self.verifier.parts(found.left, found.right, self.part))
 
     def judge_part(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
-        return self.verifier.judge_together(left, right)
+        return self._judged(self.verifier.judge_together, left, right)
 
     def judge(self, left: TextNumbers, right: TextNumbers) -> Verdicts:
-        return self.verifier.judge(left, right)
+        return self._judged(self.verifier.judge, left, right)
+
+    def _judged(self, judge: Callable[..., Verdicts], left: TextNumbers, right: TextNumbers) -> Verdicts:
+        """The verdicts of *judge*. No text with a subject is near one without: each kind is asked alone."""
+        if not len(self.named) or not len(left):
+            return judge(left, right)
+        named = self.named[left]
+        kinds = [np.flatnonzero(named == kind) for kind in (True, False)]
+        found = [
+            judge(left[rows], right[rows], same=kind) for rows, kind in zip(kinds, (True, False), strict=True)
+        ]
+        return joined(found, np.argsort(np.concatenate(kinds), kind="stable"))
 
     def meet(self, found: Candidates, judgements: Judgements) -> None:
         self.verifier.meet(found.left, found.right, judgements.measured[:, 0])

@@ -41,6 +41,7 @@ NORMALIZATIONS = _rows(
         "lower": "full Unicode lower case",
         "text": "format characters removed, NFKC, lower case, runs of other than word characters one space; "
         "a combining mark belongs to the word it follows",
+        "prose": "as text, after scripts, styles, addresses and the targets of links were left out",
         "word-chars": "lower case, word characters only, nothing between them",
         "ascii-words": "lower case, ASCII words of two letters or more, one space between them",
         "unicode-words": "lower case, Unicode words, one space between them; every CJK character is a word",
@@ -56,6 +57,8 @@ WEIGHTS = _rows(
         "log-df": "as log, times a weight that falls with the feature's document frequency: 32 up to "
         "max(16, isqrt(documents) // 3) documents, less by a factor sqrt(2) a doubling, 0 for a feature "
         "of one document; without a fitted table the same as log",
+        "log-df-open": "as log-df, for documents that the table did not count: a feature that it does not "
+        "know, or that one document had, weighs 32",
         "simhash-2": "as count; given weights as simhash 2.x has them: a plain feature repeats the weight "
         "before it, a negative integer only lowers the total, other numbers are added in float64",
         "simhash-1": "as count; given weights as simhash 1.x has them: numbers are added in float64",

@@ -27,6 +27,8 @@ AGREEMENT: Final = (
     "inner_mean",
     "inner_share",
     "inner_blocks",
+    "lean_across",
+    "lean_down",
 )
 
 

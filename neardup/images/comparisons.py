@@ -51,7 +51,7 @@ def verify(
         found = agreements(
             thumbs, proposals.left[at], proposals.right[at], proposals.map[at], threads=threads
         )
-        verdict = judge(thumbs, proposals.left[at], proposals.right[at], found, rule)
+        verdict = judge(thumbs, proposals.left[at], proposals.right[at], found, rule, threads=threads)
         better = (verdict < ACCEPTING) | (found[:, 9] > best[open_, 9])
         best[open_[better]], reason[open_[better]] = found[better], verdict[better]
         laid = np.where(

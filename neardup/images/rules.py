@@ -1,7 +1,7 @@
 """When two images show the same, and in words what leads from one to the other.
 
-Block after block must agree, also without those at the rim, and the colours must not be clearly different.
-docs/images.md explains each figure.
+Block after block must agree, also without those at the rim; no part may show something else, unless it looks
+drawn over a photograph; and the colours must not be clearly different. docs/images.md explains each figure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ import numpy.typing as npt
 from neardup.images.agreements import AGREEMENT
 from neardup.images.colours import other_colours
 from neardup.images.prints import Numbers, Rows
+from neardup.images.regions import REGIONS, Counts, line_drawing, regions
 from neardup.images.thumbs import PIXELS, Thumbs
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class ImageRule:
     blocks: int = 4
     """Least number of blocks that show something."""
     drawn: tuple[float, float] = (0.88, 0.92)
-    """Mean and share for drawings, of which most is ground: charts and pages of one layout are much alike."""
+    """Mean and share for line drawings: charts and pages of one layout are much alike."""
     strong: float | None = 0.5
     """Least share of the inner blocks of a photograph that agree nearly wholly, where others are covered."""
     inner: tuple[float, float] = (0.65, 0.65)
@@ -61,9 +64,10 @@ def rule_of(name: str, similarity: float | None = None, *, ignore_colour: bool =
     return replace(rule, mean=similarity, strong=None if similarity > rule.mean else rule.strong)
 
 
-# Share of an image that has one grey level: a drawing from the first on, a photograph below the second.
-DRAWN: Final = 0.6
+# Share of an image that has one grey level: below it, it is a photograph.
 PHOTOGRAPH: Final = 0.5
+# The least mean of line drawings one of which is turned or mirrored.
+TURNED: Final = 0.97
 # The mean that is always enough, however few blocks there are.
 FEW: Final = 0.95
 # Mean, share and number of the inner blocks that are enough where the rim differs: corners that were filled
@@ -72,6 +76,19 @@ FEW: Final = 0.95
 RIM: Final = (0.83, 0.88, 20, 0.14)
 # Least mean, share and number of blocks of a photograph that is covered in part.
 COVERED: Final = (0.5, 0.5, 16)
+# From how many windows away from the rim on those that are other are another content: in images, and in line
+# drawings (those that are not alike). And how drawn they must look to be something laid over a photograph,
+# and how much more so in one image than in the other.
+CONTENT: Final = (5, 3)
+OVERLAID: Final = (800, 60)
+# What is enough where blocks are not: the least mean, number of windows that tell something (two thirds of it
+# away from the rim), and share of them that is alike; and the most windows that tell something in one image
+# alone, as a share of all.
+WINDOWS: Final = (0.6, 30, 0.97, 0.15)
+# The same in photographs with something drawn over them: number, share, share where it is surely drawn (from
+# these figures of `OVERLAID` on), and share that tells something in one alone.
+UNDER: Final = (60, 0.85, 0.7, 0.2)
+SURELY: Final = (1200, 500)
 SYMMETRIES: Final = ("", "mirror", "flip", "rot180", "transpose", "rot90", "rot270", "transverse")
 REJECTED: Final = (
     "does not show the same",
@@ -105,31 +122,62 @@ def grounds(thumbs: Thumbs) -> Numbers:
     return found
 
 
-def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: ImageRule) -> npt.NDArray[np.uint8]:
+def judge(
+    thumbs: Thumbs,
+    left: Rows,
+    right: Rows,
+    found: Numbers,
+    rule: ImageRule,
+    *,
+    threads: int | None = None,
+) -> npt.NDArray[np.uint8]:
     """The place in `REASONS` of each row of `agreements` of those images."""
+    reason = np.where(found[:, AGREEMENT.index("whole")] >= 0.6, ACCEPTING + 1, ACCEPTING).astype(np.uint8)
+    # No other figure helps where nearly no block is like its own.
+    rows = np.flatnonzero(found[:, AGREEMENT.index("mean")] >= min(COVERED[0], rule.mean - RIM[3]))
+    if len(rows):
+        reason[rows] = _judge_near(thumbs, left[rows], right[rows], found[rows], rule, threads)
+    return reason
+
+
+def _judge_near(
+    thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: ImageRule, threads: int | None
+) -> npt.NDArray[np.uint8]:
     column = {name: found[:, at] for at, name in enumerate(AGREEMENT)}
     some, place = np.unique(np.concatenate([left, right]), return_inverse=True)
-    ground = grounds(thumbs[some])[place].reshape(2, -1)
-    drawn, photograph = ground.min(axis=0) >= DRAWN, ground.max(axis=0) < PHOTOGRAPH
+    photograph: Flags = np.all(grounds(thumbs[some])[place].reshape(2, -1) < PHOTOGRAPH, axis=0)
+    lines = np.array([line_drawing(thumbs[one]) for one in some.tolist()], dtype=bool)
+    drawing: Flags = np.all(lines[place].reshape(2, -1), axis=0)
     least = np.minimum(column["covered"], column["covering"])
     shares = np.minimum(column["share"], column["fine_share"])
     reason = transformations(found).astype(np.int64)
     lacking = np.maximum(0.0, 1.0 - column["blocks"] / rule.few[1])
-    drawing = max(rule.mean, rule.drawn[0]), max(rule.share, rule.drawn[1])
+    mean, share = max(rule.mean, rule.drawn[0]), max(rule.share, rule.drawn[1])
     needed = np.minimum(rule.mean + rule.few[0] * lacking, max(rule.mean, FEW))
-    same = column["mean"] >= np.where(drawn, np.maximum(needed, drawing[0]), needed)
-    same &= shares >= np.where(drawn, drawing[1], rule.share)
+    same = column["mean"] >= np.where(drawing, np.maximum(needed, mean), needed)
+    same &= shares >= np.where(drawing, share, rule.share)
+    covered = np.zeros(len(found), dtype=bool)
     if rule.strong is not None:
-        mean, share, blocks, less = RIM
-        rim = column["inner_mean"] >= np.where(drawn, drawing[0], mean)
-        rim &= column["inner_share"] >= np.where(drawn, drawing[1], share)
-        same |= rim & (column["inner_blocks"] >= blocks) & (column["mean"] >= rule.mean - less)
-        mean, share, blocks = COVERED
-        covered = ~same & photograph & (column["strong"] >= rule.strong) & (column["mean"] >= mean)
-        covered &= (shares >= share) & (column["blocks"] >= blocks)
-        reason[covered] += 1
-        same |= covered
+        rim = column["inner_mean"] >= np.where(drawing, mean, RIM[0])
+        rim &= column["inner_share"] >= np.where(drawing, share, RIM[1])
+        same |= rim & (column["inner_blocks"] >= RIM[2]) & (column["mean"] >= rule.mean - RIM[3])
+        covered = ~same & photograph & (column["strong"] >= rule.strong) & (column["mean"] >= COVERED[0])
+        covered &= (shares >= COVERED[1]) & (column["blocks"] >= COVERED[2])
+    same |= covered
     same &= (column["inner_mean"] >= rule.inner[0]) & (column["inner_share"] >= rule.inner[1])
+    looked = same if rule.strong is None else same | (column["mean"] >= WINDOWS[0])
+    counts = np.zeros((len(found), len(REGIONS)), dtype=np.int32)
+    rows = np.flatnonzero(looked)
+    counts[rows] = regions(thumbs, left[rows], right[rows], found[rows], threads=threads)
+    overlaid: Flags = photograph & laid_over(counts)
+    if rule.strong is not None:
+        under = ~same & looked & _under(counts, overlaid)
+        covered |= under & overlaid
+        same |= (under | (looked & _alike(counts))) & ~(drawing & (column["mean"] < mean))
+    same &= ~_other_content(counts, drawing, overlaid)
+    mirrored = reason // (len(_KINDS) * 4) > 0
+    same &= ~(drawing & mirrored & (column["mean"] < TURNED))
+    reason[covered] += 1
     reason[same & (least < rule.part)] = ACCEPTING + 2
     reason[~same] = np.where(column["whole"][~same] >= 0.6, ACCEPTING + 1, ACCEPTING)
     reason[same & (column["blocks"] < rule.blocks)] = ACCEPTING + 3
@@ -137,6 +185,43 @@ def judge(thumbs: Thumbs, left: Rows, right: Rows, found: Numbers, rule: ImageRu
         if other_colours(thumbs[left[row]], thumbs[right[row]], found[row, :6]):
             reason[row] = ACCEPTING + 4
     return reason.astype(np.uint8)
+
+
+def laid_over(counts: Counts, least: tuple[int, int] = OVERLAID) -> Flags:
+    """In which pairs what differs looks drawn, and lies on one of the two."""
+    drawn, side = (counts[:, REGIONS.index(name)] for name in ("drawn", "side"))
+    found: Flags = (drawn >= least[0]) & (np.abs(side) >= least[1])
+    return found
+
+
+def _other_content(counts: Counts, drawing: Flags, overlaid: Flags) -> Flags:
+    """Which pairs show something else in some part."""
+    unlike, inside = (counts[:, REGIONS.index(name)] for name in ("unlike", "inside"))
+    found: Flags = np.where(drawing, unlike >= CONTENT[1], (inside >= CONTENT[0]) & ~overlaid)
+    return found
+
+
+def _alike(counts: Counts) -> Flags:
+    """Which pairs are alike in nearly every window, whatever their blocks say."""
+    seen, told, alike, wholly, within, unlike, single = (
+        counts[:, REGIONS.index(name)]
+        for name in ("seen", "told", "alike", "wholly", "within", "unlike", "single")
+    )
+    _, least, share, one = WINDOWS
+    found: Flags = (told >= least) & (alike >= share * told) & (wholly == 0) & (single <= one * seen)
+    found &= (3 * within >= 2 * least) & (within - unlike >= share * within)
+    return found
+
+
+def _under(counts: Counts, overlaid: Flags) -> Flags:
+    """Which pairs are alike under what was drawn over one of them."""
+    seen, told, alike, single = (
+        counts[:, REGIONS.index(name)] for name in ("seen", "told", "alike", "single")
+    )
+    least, share, surely, one = UNDER
+    enough = alike >= np.where(laid_over(counts, SURELY), surely, share) * told
+    found: Flags = overlaid & (told >= least) & enough & (single <= one * seen)
+    return found
 
 
 def transformations(found: Numbers) -> Rows:

@@ -94,6 +94,16 @@ def inner_pixels(width: int, height: int, box: Box) -> int:
     return round(width * across * height * down)
 
 
+def border_share(box: Box) -> int:
+    """How much of an image its borders, bars and captions are, in 64ths.
+
+    >>> border_share((0.0, 0.0, 1.0, 1.0)), border_share((0.125, 0.0, 0.875, 1.0))
+    (0, 16)
+    """
+    left, top, right, bottom = box
+    return int(64 * (1.0 - (right - left) * (bottom - top)) + 1e-6)
+
+
 def decode(data: bytes, *, limit: int = PIXEL_LIMIT, reduce: bool = True) -> Thumbnail:
     """The image that the bytes of a file hold: its first frame, turned as EXIF says, on white.
 

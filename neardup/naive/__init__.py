@@ -2,7 +2,7 @@
 
 `texts`: from a text to its fingerprint. `pairs`: from fingerprints to pairs and groups. `judging`: what two
 texts have in common, and whether one is a copy of the other. `keeping`: which of them stays. `flow`: from
-documents to what stays, and why.
+documents to what stays, and why. `quoting`: which passages two texts share.
 
 Nothing here is used by the product. It knows the Unicode version of the running
 interpreter; the core has its own table (src/text/unicode_table.rs).
@@ -12,6 +12,8 @@ from neardup.naive.flow import PROTECTED, dedupe
 from neardup.naive.judging import (
     ACCEPTING,
     ALONE,
+    EVERY_RUN,
+    LACKS_WORDS,
     MEASURED,
     Measures,
     Neighbourhood,
@@ -25,6 +27,7 @@ from neardup.naive.judging import (
 )
 from neardup.naive.keeping import absorb, best_keepers, keep_order, stars
 from neardup.naive.pairs import components, groups, join, join_nearest, join_two, nearest, search
+from neardup.naive.quoting import Passage, covered, shared, words_of
 from neardup.naive.texts import (
     CHARS,
     CJK_ONE,
@@ -62,8 +65,10 @@ __all__ = [
     "CHARS",
     "CJK_ONE",
     "CJK_TWO",
+    "EVERY_RUN",
     "FIRST",
     "GAMMA",
+    "LACKS_WORDS",
     "MEASURED",
     "NORMALIZATIONS",
     "PLAIN",
@@ -72,6 +77,7 @@ __all__ = [
     "WORD",
     "Measures",
     "Neighbourhood",
+    "Passage",
     "Profile",
     "Rivals",
     "absorb",
@@ -80,6 +86,7 @@ __all__ = [
     "chars",
     "components",
     "contest",
+    "covered",
     "dedupe",
     "distance",
     "features_of",
@@ -107,7 +114,9 @@ __all__ = [
     "normalize_unicode_words",
     "normalize_word_chars",
     "search",
+    "shared",
     "simhash",
     "stars",
     "words",
+    "words_of",
 ]

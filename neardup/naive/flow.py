@@ -13,6 +13,8 @@ from typing import Any
 
 from neardup.naive.judging import (
     ACCEPTING,
+    EVERY_RUN,
+    LACKS_WORDS,
     WHOLE,
     Feature,
     Measures,
@@ -20,7 +22,9 @@ from neardup.naive.judging import (
     Profile,
     Rule,
     judge,
+    judge_preserving,
     judge_share,
+    stands_in,
 )
 from neardup.naive.keeping import Document, Pair, absorb, best_keepers, keep_order, stars
 from neardup.naive.pairs import join_nearest
@@ -43,20 +47,23 @@ def dedupe(
     radius: int,
     rule: Rule | None = None,
     share: tuple[str, int] | None = None,
+    preserving: bool = False,
     keep: str = "central,longest",
     within: str | None = None,
     across: str | None = None,
+    subject: str | None = None,
     protect: Sequence[Document] = (),
     bits: int = 128,
 ) -> tuple[list[Row], list[Row]]:
     """The rows of the annotations and of the evidence.
 
     Pairs are judged by the numbers of a *rule*, or by a *share* of features (`jaccard` or `containment`) from
-    that many ten-thousandths on; without either all pairs within the radius are accepted.
+    that many ten-thousandths on; *preserving*, a text goes only for one that says all that it says. Without
+    any of these all pairs within the radius are accepted.
     """
-    known = survey(documents, protect, keep, within, across, bits)
+    known = survey(documents, protect, keep, within, across, subject, bits)
     near, crowded = join_nearest(known.text_prints(), radius, NEIGHBOURS, known.comparable)
-    verdicts = Verdicts(known, {(left, right): far for left, right, far in near}, rule, share)
+    verdicts = Verdicts(known, {(left, right): far for left, right, far in near}, rule, share, preserving)
     keeper = choose(known, verdicts, crowded, radius, keep)
     return rows_of(known, verdicts, keeper, none="none" in keep.split(","))
 
@@ -77,8 +84,11 @@ class Survey:
     frequencies: Mapping[Feature, int]
     """In how many documents each feature is."""
     source: Sequence[Any]
-    """What `within` or `across` looks at."""
-    within: bool
+    """What `across` looks at."""
+    group: Sequence[Any]
+    """What `within` and `subject` look at."""
+    named: Sequence[bool]
+    """Whether a document has a subject: all of its group are about the same."""
     across: bool
     stands: Sequence[int]
     """For each text the row of the document that represents it."""
@@ -94,8 +104,9 @@ class Survey:
         one, other = self.stands[left], self.stands[right]
         if one in self.fixed and other in self.fixed:
             return False
-        alike = self.source[one] == self.source[other]
-        return alike if self.within else not alike if self.across else True
+        if self.across and self.source[one] == self.source[other]:
+            return False
+        return bool(self.group[one] == self.group[other])
 
     def apart(self, left: int, right: int) -> int:
         """The distance of two documents."""
@@ -108,6 +119,7 @@ def survey(
     keep: str,
     within: str | None,
     across: str | None,
+    subject: str | None,
     bits: int,
 ) -> Survey:
     """Look at every document by itself."""
@@ -121,12 +133,12 @@ def survey(
         for text, tells in zip(normal, informs, strict=True)
         for feature in set(features_of(text, "mixed:4") if tells else ())
     )
-    field = within or across
-    source = [field and document.get(field) for document in everything]
+    source = [across and document.get(across) for document in everything]
+    group = [tuple(name and document.get(name) for name in (within, subject)) for document in everything]
 
     def identity(row: int) -> tuple[Any, ...]:
-        """With `within` or `across` sources have their own texts; with `across`, protected ones do too."""
-        return normal[row], source[row], bool(across) and row in fixed
+        """Sources and groups have their own texts; with `across`, protected ones do too."""
+        return normal[row], source[row], group[row], bool(across) and row in fixed
 
     first: dict[tuple[Any, ...], int] = {}
     for row in keep_order(everything, keep, fixed=fixed):
@@ -143,7 +155,8 @@ def survey(
         ],
         frequencies=frequencies,
         source=source,
-        within=within is not None,
+        group=group,
+        named=[subject is not None and document.get(subject) is not None for document in everything],
         across=across is not None,
         stands=list(first.values()),
         text=[number.get(identity(row)) for row in range(len(everything))],
@@ -157,11 +170,17 @@ class Verdicts:
     """Each candidate pair, the lower text first: how far apart the two are, and what was found of them."""
 
     def __init__(
-        self, known: Survey, apart: Mapping[Pair, int], rule: Rule | None, share: tuple[str, int] | None
+        self,
+        known: Survey,
+        apart: Mapping[Pair, int],
+        rule: Rule | None,
+        share: tuple[str, int] | None,
+        preserving: bool,
     ) -> None:
-        self.rule, self.share = rule, share
-        self.measures = rule is not None or share is not None
+        self.rule, self.share, self.preserving = rule, share, preserving
+        self.measures = rule is not None or share is not None or preserving
         documents = known.documents
+        self.named = [known.named[row] for row in known.stands]
         self.profiles = [
             Profile.of(documents[row]["text"], known.frequencies, len(documents)) for row in known.stands
         ]
@@ -180,15 +199,24 @@ class Verdicts:
         self.apart[pair] = far
         if self.rule is not None:
             rivals = self.around.rivals(*pair, self.profiles.__getitem__) if asks else None
-            self.reason[pair], self.seen[pair] = judge(left, right, self.rule, rivals)
+            rule = {**self.rule, "same": self.named[pair[0]]}
+            self.reason[pair], self.seen[pair] = judge(left, right, rule, rivals)
         elif self.share is not None:
             self.reason[pair], self.seen[pair] = judge_share(left, right, *self.share)
+        elif self.preserving:
+            self.reason[pair], self.seen[pair] = judge_preserving(left, right)
         else:
             self.reason[pair] = UNVERIFIED
 
     def accepts(self, pair: Pair) -> bool:
         """Whether a pair that was judged was accepted."""
-        return self.reason[pair] in (*ACCEPTING, UNVERIFIED)
+        return self.reason[pair] in (*ACCEPTING, EVERY_RUN, UNVERIFIED)
+
+    def lets_go(self, goes: int, stays: int) -> bool:
+        """Whether a text may go for another, by the verdict on the two."""
+        if not self.accepts(both(goes, stays)):
+            return False
+        return not self.preserving or stands_in(self.profiles[goes], self.profiles[stays])
 
 
 def both(one: int, other: int) -> Pair:
@@ -206,10 +234,14 @@ def choose(known: Survey, verdicts: Verdicts, crowded: set[int], radius: int, ke
     # The keep order may now use the number of accepted pairs of a text.
     order, central = list(range(count)), "central" in keep.split(",")
     if central:
-        degree = Counter(stands[text] for pair in verdicts.reason if verdicts.accepts(pair) for text in pair)
+        pairs = [two for one, other in verdicts.reason for two in ((one, other), (other, one))]
+        degree = Counter(stands[text] for text, other in pairs if verdicts.lets_go(other, text))
         rows = keep_order(known.documents, keep, stands, fixed=fixed, degree=degree)
         order = sorted(order, key=lambda text: rows.index(stands[text]))
     rank = {text: place for place, text in enumerate(order)}
+
+    def lets_go(goes: int, stays: int) -> bool:
+        return verdicts.lets_go(order[goes], order[stays])
 
     def accepted() -> list[Pair]:
         return [both(rank[one], rank[two]) for one, two in verdicts.reason if verdicts.accepts((one, two))]
@@ -221,21 +253,22 @@ def choose(known: Survey, verdicts: Verdicts, crowded: set[int], radius: int, ke
         others = [text for text in others if distance(prints[hub] or 0, prints[text] or 0) <= radius]
         return [rank[text] for text in others if stands[text] not in fixed]
 
-    def accepts(one: int, other: int) -> bool:
+    def takes(one: int, other: int) -> bool:
         pair = both(order[one], order[other])
         if pair not in verdicts.reason:
             verdicts.look(pair, known.apart(stands[pair[0]], stands[pair[1]]))
-        return verdicts.accepts(pair)
+        return lets_go(other, one)
 
     def preference(goes: int, one: int) -> tuple[int, int, int, int]:
         pair = both(order[goes], order[one])
         seen = verdicts.seen.get(pair, Measures(0, 0, 0))
         return -seen.weighted, -seen.plain, verdicts.apart[pair], one
 
-    keeper = stars(count, accepted(), {rank[text] for text in range(count) if stands[text] in fixed})
+    later_goes = [(one, two) for one, two in accepted() if lets_go(two, one)]
+    keeper = stars(count, later_goes, {rank[text] for text in range(count) if stands[text] in fixed})
     leads = {one for place, one in enumerate(keeper) if one != place}
-    absorb(keeper, sorted({rank[text] for text in crowded} & leads), near, accepts)
-    keeper = best_keepers(keeper, accepted(), preference, any_keeper=central)
+    absorb(keeper, sorted({rank[text] for text in crowded} & leads), near, takes)
+    keeper = best_keepers(keeper, accepted(), preference, lets_go, any_keeper=central)
     return {order[place]: order[one] for place, one in enumerate(keeper)}
 
 
@@ -260,7 +293,10 @@ def rows_of(
     def said(one: int, other: int, pair: Pair | None, far: int) -> Row:
         """The evidence on two documents: they are copies, or what was found for the *pair* of their texts."""
         reason = "" if pair is None else verdicts.reason[pair]
-        accepted = pair is None or verdicts.accepts(pair)
+        goes = known.text[other]
+        accepted = pair is None or goes is None or verdicts.lets_go(goes, sum(pair) - goes)
+        if not accepted and verdicts.preserving:
+            reason = LACKS_WORDS
         seen = None if pair is None else verdicts.seen.get(pair)
         if accepted and known.normal[one] == known.normal[other]:
             seen = Measures(WHOLE, WHOLE, WHOLE)
@@ -287,7 +323,12 @@ def rows_of(
     # Pairs that decided nothing, or were rejected: the one that stays is named first.
     for pair in (verdicts.reason.keys() if verdicts.measures else set()) - set(map(deciding, goes)):
         one, other = (known.stands[text] for text in pair)
-        one, other = (other, one) if one in evidence and other not in evidence else (one, other)
+        if (one in evidence) == (other in evidence):
+            # The one that could go is named second.
+            swaps = verdicts.lets_go(*pair) and not verdicts.lets_go(*pair[::-1])
+        else:
+            swaps = one in evidence
+        one, other = (other, one) if swaps else (one, other)
         others.append(said(one, other, pair, verdicts.apart[pair]))
 
     cluster, keeps = list(kept_by), [row not in evidence for row in everything]

@@ -95,13 +95,15 @@ def best_keepers(
     keeper: Sequence[int],
     accepted: Iterable[Pair],
     preference: Callable[[int, int], Any],
+    lets_go: Callable[[int, int], bool] = lambda goes, one: True,
     *,
     any_keeper: bool,
 ) -> list[int]:
     """Every text that goes joins the keeper that it is most like, of those that it is accepted against.
 
-    *preference* of the one that goes and a keeper is lowest for the best. Unless *any_keeper*, only keepers
-    before it in the keep order count: what the rule prefers never goes for what it does not.
+    *preference* of the one that goes and a keeper is lowest for the best; *lets_go* says whether it may go.
+    Unless *any_keeper*, only keepers before it in the keep order count: what the rule prefers never goes for
+    what it does not.
 
     >>> best_keepers([0, 1, 0], [(0, 2), (1, 2)], lambda goes, one: -one, any_keeper=True)
     [0, 1, 1]
@@ -110,7 +112,12 @@ def best_keepers(
     choice: dict[int, list[int]] = {}
     for pair in accepted:
         for goes, one in (pair, pair[::-1]):
-            if keeper[goes] != goes and keeper[one] == one and (any_keeper or one < goes):
+            if (
+                keeper[goes] != goes
+                and keeper[one] == one
+                and (any_keeper or one < goes)
+                and lets_go(goes, one)
+            ):
                 choice.setdefault(goes, []).append(one)
     for goes, keepers in choice.items():
         found[goes] = min(keepers, key=lambda one, goes=goes: preference(goes, one))  # type: ignore[misc]

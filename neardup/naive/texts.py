@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -49,6 +50,24 @@ def normalize_text(text: str) -> str:
     return out.strip(" ")
 
 
+LINKS = re.compile(
+    r"<(?P<name>script|style)\b.*?</(?P=name)\s*>"
+    r"|(?<=\])\([^()\n]*\)"
+    r"|(?<![0-9a-z_])(?:(?:https?|ftp)://|www\.)[^\s<>\"]*"
+    r"|(?<=\s)(?:href|src)=(?:\"[^\"]*\"|'[^']*')",
+    re.ASCII | re.IGNORECASE | re.DOTALL,
+)
+
+
+def normalize_prose(text: str) -> str:
+    """As text, after scripts, styles, addresses and the targets of links were left out.
+
+    >>> normalize_prose("See [the docs](x.html), https://a.b/c?d=1 and <a href='e'>here</a>.")
+    'see the docs and a here a'
+    """
+    return normalize_text(LINKS.sub(" ", text))
+
+
 def normalize_word_chars(text: str) -> str:
     """Lower case, word characters only.
 
@@ -93,6 +112,7 @@ NORMALIZATIONS: dict[str, Callable[[str], str]] = {
     "none": str,
     "lower": str.lower,
     "text": normalize_text,
+    "prose": normalize_prose,
     "word-chars": normalize_word_chars,
     "ascii-words": normalize_ascii_words,
     "unicode-words": normalize_unicode_words,
@@ -251,8 +271,12 @@ def weighted(
     if weights == "set":
         return dict.fromkeys(counts, 1)
     weight = {feature: count.bit_length() for feature, count in counts.items()}
-    if weights == "log-df" and frequencies is not None:
-        shared = {f: t * frequency_weight(frequencies.get(f, 0), documents) for f, t in weight.items()}
+    if weights in ("log-df", "log-df-open") and frequencies is not None:
+        # An open table takes what it does not know for a feature that two documents have.
+        least = 2 if weights == "log-df-open" else 0
+        shared = {
+            f: t * frequency_weight(max(frequencies.get(f, 0), least), documents) for f, t in weight.items()
+        }
         return shared if any(shared.values()) else weight
     return weight
 

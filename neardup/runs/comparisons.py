@@ -123,8 +123,13 @@ def _settings_apart(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[Change,
         for name in sorted(ours.keys() | theirs.keys()):
             if ours.get(name) != theirs.get(name):
                 shown = name if name == part else f"{part}.{name}"
-                found.append(Change(shown, "setting", ours.get(name), theirs.get(name)))
+                found.append(Change(shown, "setting", *(_short(one.get(name)) for one in (ours, theirs))))
     return tuple(found)
+
+
+def _short(value: Any) -> Any:
+    """A setting as it is shown: of a learned rule its digest."""
+    return value.get("digest") if isinstance(value, dict) and "digest" in value else value
 
 
 def _inputs_apart(a: Run, b: Run) -> tuple[Change, ...]:

@@ -134,6 +134,8 @@ def describe(asked: Asked, result: Result, source: Source, protected: Source | N
     """What was done, in the words of the manifest."""
     sources = [source] if protected is None else [source, protected]
     settings = asdict(asked.settings)
+    if asked.settings.learned is not None:
+        settings["rule"] = asked.settings.learned.facts()
     settings.update(asked.reading.facts(), annotate_only=asked.annotate_only, no_guards=not asked.guards)
     return {
         "neardup": __version__,

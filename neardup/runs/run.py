@@ -26,7 +26,16 @@ from neardup.schemes import Scheme
 from neardup.seals import holds, own_key
 from neardup.sources import Reading, Source, among, id_path, open_source, values_of
 from neardup.types import PROTECTED
-from neardup.verifiers import IDENTICAL, SPELLED, Measure, measuring_scheme, parse_measure
+from neardup.verifiers import (
+    IDENTICAL,
+    SPELLED,
+    LearnedRule,
+    Measure,
+    learned_measure,
+    measuring_scheme,
+    parse_measure,
+)
+from neardup.verifiers.measures import with_floor
 
 # What the evidence called the figures of every content in runs of format 1.
 OLD_FIGURES: Final = ("similarity", "common", "rare")
@@ -61,7 +70,7 @@ class Run:
         table = self._read(EVIDENCE)
         if self.manifest.get("format") == 1:
             table = table.rename_columns(self._old_names(table.column_names))
-        schema = evidence_schema(self.content)
+        schema = evidence_schema(self.content, learned=self.settings.get("rule") is not None)
         if self.content.mapped and "map" not in table.column_names:  # of an older run
             table = table.append_column("map", pa.nulls(len(table), schema.field("map").type))
         return self._checked(EVIDENCE, table, schema)
@@ -92,7 +101,17 @@ class Run:
     @property
     def measure(self) -> Measure:
         """What decided whether a pair of texts is one."""
-        return parse_measure(*self.judged_by)
+        name, similarity = self.judged_by
+        if self.learned is None:
+            return parse_measure(name, similarity)
+        found = learned_measure(self.learned)
+        return found if similarity is None else with_floor(found, similarity)
+
+    @cached_property
+    def learned(self) -> LearnedRule | None:
+        """The rule that was learned and decided, if one did."""
+        rule = self.settings.get("rule")
+        return None if rule is None else LearnedRule.of_facts(rule, f"the rule of run {self.path!r}")
 
     @property
     def judged_by(self) -> tuple[str, float | None]:
@@ -267,7 +286,7 @@ class Run:
         The measuring one is fitted if the *whole* input is to be read.
         """
         wanted = set(ids)
-        scheme = self._scheme()
+        scheme = self.scheme_used()
         fit = scheme.weights == "log-df" and scheme.digest != self.digest
         # A run fits its scheme with the table by which it verifies.
         measuring = measuring_scheme()
@@ -323,7 +342,8 @@ class Run:
         scheme = self.manifest.get("scheme")
         return scheme.get("digest") if isinstance(scheme, dict) else None
 
-    def _scheme(self) -> Scheme:
+    def scheme_used(self) -> Scheme:
+        """The scheme that the run used; not fitted, unless the run kept it."""
         from neardup.schemes import scheme as scheme_of
 
         facts = self.manifest.get("scheme")

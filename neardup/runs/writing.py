@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from neardup import results
@@ -40,10 +42,11 @@ def write_run(
     quarantine: Quarantine,
     page: str | None = None,
     observer: Observer = SILENT,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[dict[str, Any], Exception | None]:
     """Write all files into *out*; the manifest, and what kept the *page* from being written, if anything did.
 
-    *run* is the name of the run: `Asked.run_id`.
+    *run* is the name of the run: `Asked.run_id`. *more* is what else the manifest says.
     """
     outputs = _write_tables(out, asked, result, source, observer)
     if asked.save_scheme:
@@ -51,7 +54,7 @@ def write_run(
         outputs.append(output(out, SCHEME))
     if quarantine.count:
         outputs.append(output(out, QUARANTINE))
-    manifest = {**describe(asked, result, source, protected), "run": run, "outputs": outputs}
+    manifest = {**describe(asked, result, source, protected), **more, "run": run, "outputs": outputs}
     fault = None
     if page is not None:
         note_page(out, page)
@@ -76,7 +79,7 @@ def _write_tables(
         (ANNOTATIONS, results.ANNOTATIONS, result.annotation_batches, counts["documents"]),
         (
             EVIDENCE,
-            results.evidence_schema(content),
+            result.evidence_schema,
             result.evidence_batches,
             counts["measured_pairs"] + counts["removed"],
         ),

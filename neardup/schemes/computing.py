@@ -116,7 +116,7 @@ def _batch(scheme: Scheme, batch: Any, threads: int | None) -> tuple[Any, Any]:
 def count(scheme: Scheme, batch: Any, table: _native.Frequencies, threads: int | None = None) -> None:
     """Add the documents of one batch (a list of texts or an Arrow string array) to *table*."""
     needs_text(scheme)
-    if scheme.weights != "log-df":
+    if scheme.weights not in ("log-df", "log-df-open"):
         raise InvalidValue(
             f"scheme {scheme.name!r} has weights {scheme.weights!r}, which use no document frequencies"
         )

@@ -30,6 +30,8 @@ from neardup.schemes import computing
 from neardup.schemes.selections import SELECTIONS
 from neardup.schemes.weighted import Features, text_of, weighted_features
 
+# Weights that use document frequencies.
+FITTED: Final = ("log-df", "log-df-open")
 FORMAT: Final = 1  # raised when the same fields begin to mean other bits
 MAX_FEATURES: Final = 1 << 40
 CHOICES: Final = {
@@ -129,7 +131,7 @@ class Scheme:
             computing.selection(self.select, self.bits)
         if self.frequencies is not None and not isinstance(self.frequencies, _native.Frequencies):
             raise InvalidType(f"frequencies must come from fit, not be {shown(self.frequencies)}")
-        if self.frequencies is not None and self.weights != "log-df":
+        if self.frequencies is not None and self.weights not in FITTED:
             raise InvalidValue(f"weights {self.weights!r} use no document frequencies; use log-df")
 
     # --- what it is ------------------------------------------------------------------------------------
@@ -224,7 +226,7 @@ class Scheme:
     @cached_property
     def has_bands(self) -> bool:
         """Whether texts have bands: each feature counts once, and is hashed by `mix`."""
-        return self.direct and self.hash == "mix" and self.weights in ("set", "log", "log-df")
+        return self.direct and self.hash == "mix" and self.weights in ("set", "log", *FITTED)
 
     # --- what it does ----------------------------------------------------------------------------------
 

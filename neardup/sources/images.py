@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from neardup.checks import cores
-from neardup.images.thumbs import THUMB, WHOLE, BadImage, Box, NoDecoder, decode, inner_pixels
+from neardup.images.sharpness import sharpness
+from neardup.images.thumbs import THUMB, WHOLE, BadImage, Box, NoDecoder, border_share, decode, inner_pixels
 from neardup.sources.files import File
 from neardup.sources.limits import DEFAULT, size
 from neardup.sources.options import Request
@@ -38,6 +39,8 @@ FIELDS: Final = {
     "height": pa.int64(),
     "bytes": pa.int64(),
     "exif": pa.string(),
+    "sharpness": pa.int64(),
+    "border": pa.int64(),
     "modified": pa.float64(),
     "path": pa.string(),
 }
@@ -118,6 +121,11 @@ def _batch(
     fields = None
     if request.fields:
         values = [_fields(file, one, key) for _, file, one, key in rows]
+        if "sharpness" in request.fields:
+            measured = _sharpness(
+                [(file, one, key) for _, file, one, key in rows], request.limits.text, cache, workers
+            )
+            values = [row | {"sharpness": value} for row, value in zip(values, measured, strict=True)]
         columns = [
             pa.array([row.get(name) for row in values], FIELDS.get(name, pa.null()))
             for name in request.fields
@@ -138,6 +146,7 @@ def _fields(file: File, one: Known, key: Key | None) -> dict[str, Any]:
     return {
         "pixels": one.width * one.height,
         "inner_pixels": inner_pixels(one.width, one.height, one.box),
+        "border": border_share(one.box),
         "width": one.width,
         "height": one.height,
         "bytes": file.bytes,
@@ -145,6 +154,24 @@ def _fields(file: File, one: Known, key: Key | None) -> dict[str, Any]:
         "modified": None if key is None else key[2] / 1e9,
         "path": file.path if file.path.isprintable() else file.id,
     }
+
+
+def _sharpness(
+    rows: Sequence[tuple[File, Known, Key | None]], limit: int, cache: Cache, workers: Pool
+) -> list[int | None]:
+    """How sharp images are: another decoding, at a larger scale, done only where it is wanted."""
+    known = cache.sharpness([key for _, _, key in rows if key is not None])
+    missing = [row for row in rows if row[2] is None or row[2] not in known]
+
+    def look(row: tuple[File, Known, Key | None]) -> int | None:
+        try:
+            return sharpness(_data(row[0], limit), row[1].box)
+        except (Broken, OSError):
+            return None  # it was there a moment ago; whoever reads it next will say so
+
+    fresh = dict(zip((id(file) for file, _, _ in missing), workers.map(look, missing), strict=True))
+    cache.put_sharpness([(key, fresh[id(file)]) for file, _, key in missing if key is not None])
+    return [fresh[id(file)] if id(file) in fresh else known[key] for file, _, key in rows]  # type: ignore[index]
 
 
 def _key(file: File) -> Key | None:
@@ -159,17 +186,11 @@ def _key(file: File) -> Key | None:
 def _look(file: File, request: Request) -> Known | Broken:
     """Read and decode a file."""
     try:
-        if file.size > request.limits.text:
-            return Broken(f"is {size(file.size)}; the limit is {size(request.limits.text)} for an image")
-        with file.open() as stream:
-            pieces = []
-            while piece := stream.read(1 << 22):
-                pieces.append(piece)
+        data = _data(file, request.limits.text)
     except Broken as error:
         return error
     except OSError as error:
         return Broken(f"cannot be read: {error.strerror}")
-    data = b"".join(pieces)
     digest = hashlib.sha256(data).hexdigest()
     if not data:
         return Known(digest, fault="is empty")
@@ -182,6 +203,17 @@ def _look(file: File, request: Request) -> Known | Broken:
             return Broken(str(error))  # another limit may say otherwise: not remembered
         return Known(digest, fault=str(error))
     return Known(digest, found.width, found.height, found.taken, found.reduced, found.thumb, found.box)
+
+
+def _data(file: File, limit: int) -> bytes:
+    """The bytes of a file; raises what is wrong with it."""
+    if file.size > limit:
+        raise Broken(f"is {size(file.size)}; the limit is {size(limit)} for an image")
+    with file.open() as stream:
+        pieces = []
+        while piece := stream.read(1 << 22):
+            pieces.append(piece)
+    return b"".join(pieces)
 
 
 def cache_folder() -> str:
@@ -204,6 +236,10 @@ class Cache:
             base.execute(
                 "create table if not exists pictures (path blob primary key, size, modified, inode, sha256, "
                 "width, height, taken, reduced, thumb blob, fault, left, top, right, bottom) without rowid"
+            )
+            base.execute(
+                "create table if not exists sharpness (path blob primary key, size, modified, inode, value) "
+                "without rowid"
             )
             self._base = base
 
@@ -240,6 +276,33 @@ class Cache:
                     )
                     for key, one in rows
                 ],
+            )
+            self._base.execute("commit")
+
+    def sharpness(self, keys: Sequence[Key]) -> dict[Key, int | None]:
+        """How sharp files are that did not change since that was measured."""
+        found: dict[Key, int | None] = {}
+        if self._base is None:
+            return found
+        with suppress(sqlite3.Error):
+            for key in keys:
+                row = self._base.execute(
+                    "select value from sharpness where path = ? and size = ? and modified = ? and inode = ?",
+                    key,
+                ).fetchone()
+                if row is not None:
+                    found[key] = row[0]
+        return found
+
+    def put_sharpness(self, rows: Sequence[tuple[Key, int | None]]) -> None:
+        """Remember how sharp files are."""
+        if self._base is None or not rows:
+            return
+        with suppress(sqlite3.Error):
+            self._base.execute("begin")
+            self._base.executemany(
+                "insert or replace into sharpness values (?, ?, ?, ?, ?)",
+                [(*key, value) for key, value in rows],
             )
             self._base.execute("commit")
 

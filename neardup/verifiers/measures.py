@@ -14,6 +14,7 @@ from neardup.errors import InvalidValue, SchemeMismatch
 from neardup.registry import Registry
 from neardup.schemes import scheme
 from neardup.schemes.model import Scheme
+from neardup.verifiers.learned import FLOOR, LearnedRule, check_rule
 from neardup.verifiers.rules import RULES, WHOLE, TextRule
 
 Counts = npt.NDArray[np.int64]
@@ -29,11 +30,15 @@ class Measure:
     threshold: float = 0.0
     whole: Whole | None = None
     """The features of which the shared ones are a share: from how many are shared, and how many each has."""
+    preserves: bool = False
+    """Whether one text may go only if the other says all that it says; then it matters which one goes."""
+    learned: LearnedRule | None = None
+    """A rule that was learned from answers and decides; *rule* is the one whose verdict it knows."""
 
     @property
     def verifies(self) -> bool:
         """Whether texts are compared."""
-        return self.rule is not None or self.whole is not None
+        return self.rule is not None or self.whole is not None or self.preserves
 
     def figure(self, shared: Counts, one: Counts, other: Counts) -> Counts:
         """The share that decides, in ten-thousandths, rounded down."""
@@ -64,15 +69,22 @@ def _by_share(name: str, whole: Whole) -> Callable[..., Measure]:
     return measure
 
 
+def learned_measure(rule: LearnedRule) -> Measure:
+    """What decides by a learned rule; the default one is asked, too."""
+    return Measure("rule", RULES["default"], learned=rule)
+
+
 MEASURES: Final[Registry[Measure]] = Registry(
     "verification",
     {
         **{name: _by_rule(name) for name in RULES},
         "jaccard": _by_share("jaccard", lambda shared, one, other: one + other - shared),
         "containment": _by_share("containment", lambda shared, one, other: np.minimum(one, other)),
+        "preserving": lambda: Measure("preserving", preserves=True),
+        "rule": lambda path: learned_measure(check_rule(path)),
         "none": lambda: Measure("none"),
     },
-    written={"jaccard": "jaccard:S", "containment": "containment:S"},
+    written={"jaccard": "jaccard:S", "containment": "containment:S", "rule": "rule:FILE"},
 )
 
 
@@ -83,9 +95,20 @@ def parse_measure(text: str, similarity: float | None = None) -> Measure:
     0.7
     """
     found = MEASURES.part(text)
-    if found.rule is None or similarity is None:
-        return found
-    return replace(found, rule=found.rule.with_floor(similarity))
+    return found if similarity is None else with_floor(found, similarity)
+
+
+def with_floor(measure: Measure, similarity: float) -> Measure:
+    """The same with at least that plain similarity, if a rule decides; a learned one accepts nothing below
+    the floor of the default rule."""
+    if measure.rule is None:
+        return measure
+    if measure.learned is not None and round(similarity * WHOLE) < FLOOR:
+        raise InvalidValue(
+            f"a learned rule accepts nothing below a similarity of {FLOOR / WHOLE:g}, "
+            f"so {similarity:g} has no use; take {FLOOR / WHOLE:g} or more"
+        )
+    return replace(measure, rule=measure.rule.with_floor(similarity))
 
 
 def measuring_scheme() -> Scheme:

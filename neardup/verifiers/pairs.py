@@ -32,7 +32,8 @@ def verify(
     The verdicts are those of a run whose documents are these texts and whose candidates are these pairs: the
     texts that one is paired with are its neighbours, and may object. *measure* is what `dedupe` calls
     `verify`. *frequencies* is a fitted scheme, of a collection that holds the texts, which says how common
-    their features are; without it the texts themselves are counted.
+    their features are; without it the texts themselves are counted. With the measure `preserving` a pair is
+    accepted if one of the two, whichever, says nothing that the other lacks.
 
     >>> text = "one two three four five six seven eight nine ten"
     >>> found = verify([(text, text + " eleven"), (text, "something else"), (text, text.upper())])
@@ -57,14 +58,18 @@ def judged_pairs(
     measure: Measure,
     frequencies: _native.Frequencies | None,
     *,
+    open: bool = False,
     threads: int | None = None,
 ) -> Verdicts:
-    """The verdicts of `verify` on pairs, by any measure; without *frequencies* the texts are counted."""
+    """The verdicts of `verify` on pairs, by any measure; without *frequencies* the texts are counted.
+
+    With *open*, what *frequencies* (or nothing) do not know is counted in the texts.
+    """
     number: dict[str, int] = {}
     both = [number.setdefault(text, len(number)) for pair in pairs for text in pair]
     rows = np.array(both, np.int64).reshape(-1, 2)
     array = pa.array([_sound(text) for text in number], pa.large_string())
-    own = _native.Frequencies()
+    own = None if open else _native.Frequencies()
     recipe = measuring_scheme().recipe
     words, informative, _, _ = _native.survey(
         recipe, core_texts(array), own, secrets.token_bytes(32), threads
@@ -81,7 +86,8 @@ def judged_pairs(
     asked = np.flatnonzero((text[:, 0] != text[:, 1]) & informative[rows].all(axis=1))
     unlike, place = np.unique(np.sort(text[asked], axis=1), axis=0, return_inverse=True)
     if len(asked):
-        found = _judged(Verifier(measure, frequencies or own, threads=threads), unlike, array)
+        verifier = Verifier(measure, frequencies or own, open=open, threads=threads)
+        found = _judged(verifier, unlike, array)
         place = place.reshape(-1)
         code[asked] = found.code[place]
         for column, values in zip(figures, (found.similarity, found.weighted, found.rare), strict=True):

@@ -9,6 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
+from neardup.verifiers.figures import FIGURES
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -36,6 +41,12 @@ MEASURED: Final = (
         True,
         "the same, but others around vary in the same few places: a page that carries a date, or a form with "
         "little filled in; `dedupe` says how many go for it",
+    ),
+    Reason(
+        "same-subject",
+        "same subject, text rewritten",
+        True,
+        "too different for its length, but both name the same subject in a title that few others have",
     ),
     Reason("too-different", "too different", False, "below the similarity you asked for"),
     Reason(
@@ -71,6 +82,18 @@ MEASURED: Final = (
         False,
         "siblings: wherever one has a certain word, the other has its own",
     ),
+    Reason(
+        "other-title",
+        "another subject in the title",
+        False,
+        "siblings: each title names what the other text hardly speaks of",
+    ),
+    Reason(
+        "clause",
+        "a clause that only one has",
+        False,
+        "a passage more or less, between words of both, that others have as well",
+    ),
 )
 # Given without measuring.
 UNMEASURED: Final = (
@@ -90,7 +113,47 @@ UNMEASURED: Final = (
         "one of the two has no word or character to compare, only white space or punctuation",
     ),
 )
-TABLE: Final = (*MEASURED, *UNMEASURED)
+# Given by a measure that is no rule.
+BY_MEASURE: Final = (
+    Reason(
+        "preserved",
+        "every run of three words stands in the other",
+        True,
+        "what goes says nothing that the one that stays lacks (`--verify preserving`)",
+    ),
+    Reason(
+        "lacks",
+        "has words that the other lacks",
+        False,
+        "it would take something with it: three of its words stand nowhere together in the other",
+    ),
+)
+# Given by a rule that was learned: what weighed most, for the pair and against it, more of it and less. Last,
+# what all pairs begin with.
+_SIDES: Final = (("same", True), ("other", False))
+LEARNED: Final = (
+    *(
+        Reason(
+            f"learned-{side}-{figure.name}-{way}",
+            f"learned, {side}: {words}",
+            accepts,
+            f"by your own answers; what weighed most is {figure.what}",
+        )
+        for figure in FIGURES
+        for side, accepts in _SIDES
+        for way, words in (("more", figure.more), ("less", figure.less))
+    ),
+    *(
+        Reason(
+            f"learned-{side}",
+            f"learned, {side}: as most pairs",
+            accepts,
+            "by your own answers; no figure stands out",
+        )
+        for side, accepts in _SIDES
+    ),
+)
+TABLE: Final = (*MEASURED, *UNMEASURED, *LEARNED, *BY_MEASURE)
 REASONS: Final = tuple(reason.words for reason in MEASURED)
 ACCEPTING: Final = sum(reason.accepts for reason in MEASURED)
 
@@ -100,6 +163,8 @@ IDENTICAL: Final = _WORDS["identical"]
 SPELLED: Final = _WORDS["spelled"]
 UNVERIFIED: Final = _WORDS["unverified"]
 NO_INFORMATION: Final = _WORDS["no-information"]
+LACKS: Final = _WORDS["lacks"]
+OTHER_NUMBERS: Final = _WORDS["other-numbers"]
 
 
 def code_of(name: str) -> int:
@@ -109,3 +174,20 @@ def code_of(name: str) -> int:
     'revision'
     """
     return next(code for code, reason in enumerate(TABLE) if reason.name == name)
+
+
+def learned_code(
+    figure: npt.NDArray[np.int64], *, accepted: npt.NDArray[np.bool_], above: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """The places in `TABLE` of the reasons of a learned rule: by the place of the figure that weighed most
+    (or one more than all, for what pairs begin with), and whether it is above its middle.
+
+    >>> one = np.ones(1, bool)
+    >>> TABLE[learned_code(np.array([0]), accepted=one, above=one)[0]].words
+    'learned, same: alike in most of the text'
+    """
+    first = len(MEASURED) + len(UNMEASURED)
+    of_figure = first + 4 * figure + 2 * ~accepted + ~above
+    of_none = first + 4 * len(FIGURES) + ~accepted
+    found: npt.NDArray[np.int64] = np.where(figure < len(FIGURES), of_figure, of_none).astype(np.int64)
+    return found

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from neardup.errors import InvalidValue, Said, Setting, shown
+
 WHOLE: Final = 10_000
 # A candidate from this plain similarity on is a neighbour; from this on, nearly the same text.
 NEIGHBOUR: Final = 6000
@@ -30,24 +32,22 @@ class TextRule:
     rare: int = 3400
     contrast: int = 6000
     short: int = 28
-    short_rare: int = 6500
+    short_rare: int = 5800
     long: int = 140
     grey_middle: bool = False
     middle_high: int = 9600
     middle_words: int = 40
-    middle_common: int = 20
-    middle_rare: int = 9500
     passage: int = 10
     gap: int = 3
     drop: int = 500
     numbers: int = 56
-    near: int = 9300
-    near_numbers: int = 32
     siblings: int = 2
     slot: int = 16
     fine_slot: int = 64
     subject: int = 24
-    families: int = 12
+    titles: bool = True
+    same: bool = False
+    clause: int = 24
 
     def with_floor(self, similarity: float) -> TextRule:
         """The same rule with at least that plain similarity."""
@@ -57,13 +57,30 @@ class TextRule:
         )
 
 
+# From the strictest on: what one accepts, those after it accept, too.
 RULES: Final = {
+    "strict": TextRule(high=9500, siblings=1, grey=False, slot=64, rare=5000),
+    "high": TextRule(siblings=1, slot=64, weighted=8000, rare=5000, short_rare=7200),
     "default": TextRule(),
-    "strict": TextRule(high=9500, siblings=1, grey=False, slot=64),
     "loose": TextRule(
         middle_high=9000, weighted=6600, contrast=5000, numbers=32, short_rare=3400, grey_middle=True
     ),
 }
+PRECISIONS: Final = {"highest": "strict", "high": "high", "default": "default", "low": "loose"}
+"""The rules by how sure their verdicts are."""
+
+
+def rule_named(precision: str, verify: str = "default") -> str:
+    """The name of the rule of that *precision*.
+
+    >>> rule_named("low")
+    'loose'
+    """
+    if precision not in PRECISIONS:
+        raise InvalidValue(f"unknown precision {shown(precision)}; known: {', '.join(PRECISIONS)}")
+    if verify not in ("default", PRECISIONS[precision]):
+        raise InvalidValue(Said("choose one of ", Setting("precision"), " and ", Setting("verify")))
+    return PRECISIONS[precision]
 
 
 Cell = Callable[[TextRule], str]
@@ -103,8 +120,7 @@ class Test:
 
 
 SHARES: Final = frozenset(
-    {"floor", "high", "high_contrast", "weighted", "rare", "contrast", "short_rare", "middle_high"}
-    | {"middle_rare", "drop", "near"}
+    {"floor", "high", "high_contrast", "weighted", "rare", "contrast", "short_rare", "middle_high"} | {"drop"}
 )
 
 
@@ -148,6 +164,7 @@ TESTS: Final = (
             Line("or `rare` below", _grey(_is("rare"))),
             Line("from {high} (strict {strict_high}) on: `rare` below", _is("rare")),
             Line("and `weighted` more than {drop} below the similarity"),
+            Line("(half of that, if both have {long} words)"),
         ),
     ),
     Test(
@@ -159,7 +176,8 @@ TESTS: Final = (
                 "numbers that only one side has, on both sides: more than one in this many words",
                 _is("numbers"),
             ),
-            Line("the same from {near} on, both at least {long} words", _is("near_numbers")),
+            Line("only rare ones, if both are about the same subject,"),
+            Line("or from {high} on and from {middle_from} words on"),
         ),
     ),
     Test(
@@ -172,7 +190,7 @@ TESTS: Final = (
                 lambda rule: _is("middle_high")(rule) if rule.middle_high > rule.high else OFF,
             ),
             Line("and more than 1 word in {middle_words} in gaps, on both sides"),
-            Line("(1 in {middle_common}, if `weighted` is not below the similarity)"),
+            Line("(twice as many, if `weighted` is not below the similarity)"),
         ),
     ),
     Test(
@@ -180,6 +198,17 @@ TESTS: Final = (
         "short-rare",
         "common-text",
         (Line("below {high}, both at most {short} words: `rare` below", _grey(_is("short_rare"))),),
+    ),
+    Test(
+        "7a",
+        "titles",
+        "unclear",
+        (
+            Line(
+                "below {high}, not both at least {long} words: both have a title, and not the same",
+                _grey(lambda rule: OFF if rule.grey_middle else "no"),
+            ),
+        ),
     ),
     Test(
         "8",
@@ -198,8 +227,8 @@ TESTS: Final = (
         "frame",
         (
             Line(
-                "the same: gaps of over {gap} words on average, and `weighted` more than {drop} below the "
-                "similarity",
+                "the same: gaps of over {gap} words on average, `weighted` more than {drop} below the "
+                "similarity, and `rare` below it",
                 _grey(_no),
             ),
         ),
@@ -213,11 +242,23 @@ TESTS: Final = (
                 "below {high}, of {middle_from} to {middle_to} words",
                 _grey(lambda rule: "yes" if rule.grey_middle else "only if"),
             ),
-            Line("at most 1 word in {middle_common} is in gaps on one side,", _grey(_yes)),
-            Line("`rare` is at least {middle_rare}, and `weighted` at least {drop} above the similarity"),
+            Line("at most 2 words in {middle_words} are in gaps on one side,", _grey(_yes)),
+            Line("`rare` is at least {high}, and `weighted` at least {drop} above the similarity"),
         ),
     ),
+    Test("", "title", "same-subject", (Line("else, both have the same title", _grey(_yes)),)),
     Test("", "rest", "unclear", (Line("else", _grey(lambda rule: OFF if rule.grey_middle else "no")),)),
+    Test(
+        "10b",
+        "other-title",
+        "other-title",
+        (
+            Line(
+                "each title names what the other text hardly speaks of",
+                lambda rule: "no" if rule.titles else OFF,
+            ),
+        ),
+    ),
     Test(
         "10a",
         "subject",
@@ -243,7 +284,7 @@ TESTS: Final = (
         (
             Line(
                 "below {high}, each has nearly identical neighbours of its own, and names",
-                _grey(_is("families")),
+                _grey(_is("subject")),
             ),
             Line("among this many first words what the other never has"),
         ),
@@ -256,6 +297,19 @@ TESTS: Final = (
             Line("others also have what the pair shares: its own part is below", _grey(_is("contrast"))),
             Line("from {high} (strict {strict_high}) on: below", _is("high_contrast")),
             Line("and there what two groups of neighbours have does not count against it"),
+        ),
+    ),
+    Test(
+        "12a",
+        "clause",
+        "clause",
+        (
+            Line(
+                "from {high} (strict {strict_high}) on, both at least {long} words, not of one title: "
+                "a passage of this many words, not at its ends,",
+                _is("clause"),
+            ),
+            Line("that only one of them and a neighbour have"),
         ),
     ),
     Test(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, overload
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from neardup.verifiers.reasons import ACCEPTING, TABLE
 from neardup.verifiers.rules import WHOLE
+
+# Which side of a pair may go for the other.
+LEFT: Final = 1
+RIGHT: Final = 2
 
 
 class Verdict(NamedTuple):
@@ -37,6 +41,8 @@ class Verdicts(Sequence[Verdict]):
     """The same, over text that few documents have."""
     map: npt.NDArray[np.float64] | None = None
     """For images: six numbers that lead from the left one to the right one."""
+    goes: npt.NDArray[np.uint8] | None = None
+    """Which side of an accepted pair may go for the other: `LEFT`, `RIGHT` or both; None where both may."""
 
     def __len__(self) -> int:
         return len(self.code)
@@ -54,6 +60,7 @@ class Verdicts(Sequence[Verdict]):
                 self.weighted[at],
                 self.rare[at],
                 None if self.map is None else self.map[at],
+                None if self.goes is None else self.goes[at],
             )
         return Verdict(
             bool(self.accepted[at]),
@@ -63,6 +70,10 @@ class Verdicts(Sequence[Verdict]):
             float(self.rare[at]),
         )
 
+    def lets_go(self, left: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which pairs are accepted so that one side may go: the left one where *left* says so."""
+        return lets_go(self.accepted, self.goes, left)
+
     def __iter__(self) -> Iterator[Verdict]:
         return (self[at] for at in range(len(self)))
 
@@ -70,6 +81,28 @@ class Verdicts(Sequence[Verdict]):
         return f"<{len(self)} verdicts, {int(self.accepted.sum())} accepted>"
 
 
+def lets_go(
+    accepted: npt.NDArray[np.bool_], goes: npt.NDArray[np.uint8] | None, left: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Which *accepted* pairs let one side go, the left one where *left* says so. *goes* says which may.
+
+    >>> import numpy as np
+    >>> pairs = np.array([True, True]), np.array([LEFT, LEFT | RIGHT], dtype=np.uint8)
+    >>> lets_go(*pairs, np.array([False, False])).tolist()
+    [False, True]
+    """
+    return accepted if goes is None else accepted & (goes & np.where(left, LEFT, RIGHT) != 0)
+
+
+def joined(parts: Sequence[Verdicts], order: npt.NDArray[np.int64]) -> Verdicts:
+    """Several as one, in another *order*; those of texts by one measure."""
+    columns = ("accepted", "code", "similarity", "weighted", "rare")
+    found = Verdicts(*(np.concatenate([getattr(part, name) for part in parts])[order] for name in columns))
+    goes = [part.goes for part in parts if part.goes is not None]
+    return replace(found, goes=np.concatenate(goes)[order]) if goes else found
+
+
 def verdicts_of(code: npt.NDArray[np.uint8], *figures: npt.NDArray[np.uint16]) -> Verdicts:
     """Verdicts of the core, whose figures are in ten-thousandths."""
-    return Verdicts(code < ACCEPTING, code, *(values / WHOLE for values in figures))
+    plain, weighted, rare = (values / WHOLE for values in figures)
+    return Verdicts(code < ACCEPTING, code, plain, weighted, rare)

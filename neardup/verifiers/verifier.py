@@ -15,6 +15,7 @@ from neardup.arrays import core_texts
 from neardup.errors import InvalidValue, shown
 from neardup.schemes.model import Scheme
 from neardup.sizes import USUAL
+from neardup.verifiers.learned import Figures, LearnedRule
 from neardup.verifiers.measures import Measure, counted, measuring_scheme, parse_measure
 from neardup.verifiers.reasons import code_of
 from neardup.verifiers.rules import NEIGHBOUR, SAME, WHOLE
@@ -29,11 +30,16 @@ MEMORY: Final = 64 << 20
 PART_BYTES: Final = 8 << 20
 
 
+# What `Verifier.titles` says where both texts are about the same.
+EQUAL_TITLES: Final = 1
+
+
 class Verifier:
     """Judges pairs of texts. Texts come and go; each has an id, or a number of the caller's.
 
     *frequencies* say how common features are. They must have counted every text that is added: a feature
-    that no counted document has cannot be shared. Without them every feature is rare.
+    that no counted document has cannot be shared. Without them every feature is rare. With *open* texts may
+    be new to them, or to nothing: a feature that they do not know is rare if two of the texts here have it.
 
     >>> texts = ["the quick brown fox jumps", "the quick brown fox jumped", "something else"]
     >>> verifier = Verifier("default", measuring_scheme().fit(texts))
@@ -49,6 +55,7 @@ class Verifier:
         *,
         memory: int = MEMORY,
         spill: str | None = None,
+        open: bool = False,
         threads: int | None = None,
     ) -> None:
         """An eighth of *memory* bytes is for texts; with *spill*, the rest goes to a new file of that
@@ -57,7 +64,7 @@ class Verifier:
         self._rule = None if self._measure.rule is None else asdict(self._measure.rule)
         self._threads = threads
         table = counted(frequencies) if isinstance(frequencies, Scheme) else frequencies
-        self._native = _native.Verifier(measuring_scheme().recipe, table, memory, spill)
+        self._native = _native.Verifier(measuring_scheme().recipe, table, memory, spill, open)
         self._numbers: dict[Hashable, int] = {}
         self._free: list[int] = []
         self._count = 0
@@ -105,27 +112,77 @@ class Verifier:
         near = plain >= NEIGHBOUR
         self._native.set_neighbours(left[near], right[near], plain[near], SAME)
 
-    def judge_together(self, left: Ids, right: Ids) -> Verdicts:
-        """Judge pairs that are all the candidates of their texts, and learn from them which are near."""
+    def titles(self, left: Ids, right: Ids) -> npt.NDArray[np.uint8]:
+        """What the titles of each pair say: nothing (0), that both are about the same (1), or not (2).
+
+        >>> verifier = Verifier()
+        >>> body = " is a tool. Call it with a file, and it writes to another one" * 2
+        >>> verifier.add("ab", [f"zip packs\\n{body}", f"zip  Packs\\n\\n{body}"])
+        >>> verifier.titles("a", "b").tolist()
+        [1]
+        """
+        return self._native.titles(self._numbers_of(left), self._numbers_of(right), self._threads)
+
+    def judge_together(self, left: Ids, right: Ids, *, same: bool = False) -> Verdicts:
+        """Judge pairs that are all the candidates of their texts, and learn from them which are near. Both of
+        each are about the *same* subject, if that is known."""
         if self._rule is None:
             return self.judge(left, right)
+        if (learned := self._measure.learned) is not None:
+            return self._learned(learned, *self.figures(left, right, together=True, same=same))
         one, other = self._numbers_of(left), self._numbers_of(right)
-        found = self._native.judge_together(one, other, self._rule, (NEIGHBOUR, SAME), self._threads)
+        rule = {**self._rule, "same": same}
+        found = self._native.judge_together(one, other, rule, (NEIGHBOUR, SAME), self._threads)
         return verdicts_of(*found)
 
-    def judge(self, left: Ids, right: Ids, measure: Measure | None = None) -> Verdicts:
-        """Judge pairs among the known neighbours; by another *measure*, if one is given."""
+    def judge(self, left: Ids, right: Ids, measure: Measure | None = None, *, same: bool = False) -> Verdicts:
+        """Judge pairs among the known neighbours; by another *measure*, if one is given. Both of each
+        are about the *same* subject, if that is known."""
         left, right = self._numbers_of(left), self._numbers_of(right)
         measure = measure or self._measure
+        if measure.learned is not None:
+            return self._learned(measure.learned, *self.figures(left, right, measure, same=same))
         if measure.rule is not None:
             rule = self._rule if measure is self._measure else None
-            return verdicts_of(*self._native.judge(left, right, rule or asdict(measure.rule), self._threads))
+            settings = {**(rule or asdict(measure.rule)), "same": same}
+            return verdicts_of(*self._native.judge(left, right, settings, self._threads))
         found = self._native.measure(left, right, self._threads).astype(np.int64)
-        _, weighted, rare, shared, one, other = found.T
+        plain, weighted, rare, shared, one, other = found.T
+        if measure.preserves:
+            goes = self._native.preserved(left, right, self._threads)
+            code = np.where(goes != 0, code_of("preserved"), code_of("lacks")).astype(np.uint8)
+            return Verdicts(goes != 0, code, plain / WHOLE, weighted / WHOLE, rare / WHOLE, goes=goes)
         figure = measure.figure(shared, one, other)
         accepted = figure >= measure.least
         code = np.where(accepted, code_of("revision"), code_of("too-different"))
         return Verdicts(accepted, code.astype(np.uint8), figure / WHOLE, weighted / WHOLE, rare / WHOLE)
+
+    def figures(
+        self,
+        left: Ids,
+        right: Ids,
+        measure: Measure | None = None,
+        *,
+        together: bool = False,
+        same: bool = False,
+    ) -> tuple[Verdicts, Figures]:
+        """The verdicts of the rule under a learned one, and the figures of each pair (`FIGURES`), a column
+        each: zeros where the two are too different. *together* as `judge_together`, else as `judge`; *same*
+        as both have it."""
+        rule = (measure or self._measure).rule
+        if rule is None:
+            raise InvalidValue("only a rule has figures; judge by one")
+        one, other = self._numbers_of(left), self._numbers_of(right)
+        bounds = (NEIGHBOUR, SAME) if together else None
+        found, figures = self._native.figures(
+            one, other, {**asdict(rule), "same": same}, bounds, self._threads
+        )
+        return verdicts_of(*found), figures
+
+    @staticmethod
+    def _learned(rule: LearnedRule, found: Verdicts, figures: Figures) -> Verdicts:
+        accepted, code = rule.judge(figures, found.code)
+        return Verdicts(accepted, code, found.similarity, found.weighted, found.rare)
 
     def _number_for(self, id: Hashable) -> int:
         """The number of an id, which may be new."""

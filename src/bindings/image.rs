@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 use super::arrays::{Numbers, Row, Rows, Table, Threads};
 use super::interrupt::{answered, interruptible};
-use crate::image::corners;
 use crate::image::thumbs::{self, BITS, Map, PIXELS};
+use crate::image::{corners, regions};
 use crate::system::fault::require;
 
 /// From this many images or pairs on, work may take long.
@@ -34,7 +34,7 @@ pub fn image_fingerprints(
     Ok((Table(words, BITS / 64), Row(valid)))
 }
 
-/// How far pairs of thumbnails agree: 18 numbers for each pair, the map first, and 64 marks of blocks.
+/// How far pairs of thumbnails agree: 20 numbers for each pair, the map first, and 64 marks of blocks.
 #[pyfunction]
 pub fn image_agreements(
     py: Python,
@@ -49,6 +49,23 @@ pub fn image_agreements(
     let made = |cancel: &_| thumbs::agreements(thumbs, &left, &right, maps, threads, cancel);
     let (numbers, marks) = answered(py, left.len() > FEW, made)?;
     Ok((numbers.into(), marks.into()))
+}
+
+/// What windows say of pairs of thumbnails that lie on each other by a map and a lean: 11 numbers for each pair, those
+/// of `Regions`.
+#[pyfunction]
+pub fn image_regions(
+    py: Python,
+    thumbs: Thumbs,
+    left: Numbers,
+    right: Numbers,
+    warps: Rows<f64, 8>,
+    threads: Threads,
+) -> PyResult<Table<i32>> {
+    let (left, right) = (left.as_array().to_vec(), right.as_array().to_vec());
+    let (thumbs, warps) = (thumbs.0.as_flattened(), &warps.0);
+    let made = |cancel: &_| regions::regions_of(thumbs, &left, &right, warps, threads, cancel);
+    Ok(answered(py, left.len() > FEW, made)?.into())
 }
 
 /// The corners of every thumbnail: whose each is, its place in the unit square, and its 256 bits.

@@ -10,6 +10,7 @@ mod image;
 mod index;
 mod interpreter;
 mod interrupt;
+mod passages;
 mod stream;
 mod text;
 mod texts;
@@ -38,12 +39,13 @@ mod _native {
         give_back,
         hamming::{components, groups, join, join_nearest, join_plan},
         hamming::{set_simd, simd_level, simd_levels, usual_threads},
-        image::{image_agreements, image_corners, image_fingerprints, image_maps},
+        image::{image_agreements, image_corners, image_fingerprints, image_maps, image_regions},
         index::{HammingIndex, PairStream, check_index, index_stamp},
         interrupt::{check_thread_memory, watch},
+        passages::{NativePassages, places_of_words},
         stream::{SimhashValue, StreamIndex},
         text::{NativeFrequencies, NativeRecipe, digest},
-        verify::{NativeVerifier, text_rule, walk_pairs},
+        verify::{NativeVerifier, figure_names, text_rule, walk_pairs},
     };
 
     #[pymodule_init]

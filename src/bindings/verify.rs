@@ -10,11 +10,12 @@ use super::arrays::{Numbers, Row, Table, Threads};
 use super::interrupt::{answered, caught};
 use super::text::{NativeFrequencies, NativeRecipe};
 use crate::arrow::array::ArrowTexts;
-use crate::system::memory::give_back;
+use crate::system::memory::{gathered, give_back};
 use crate::system::parallel::Cancel;
 use crate::verify::contest::OBJECTIONS;
+use crate::verify::figures::NAMES;
 use crate::verify::neighbours::walk_of;
-use crate::verify::rule::{Reason, Rule, SUBJECT, TESTS};
+use crate::verify::rule::{Reason, Rule, SUBJECTS, TESTS};
 use crate::verify::verifier::{FEW, Stop, Verdict, Verifier, columns};
 
 /// Settings with their values, reasons and whether each accepts, tests with their reasons.
@@ -26,10 +27,16 @@ type Tables = (Vec<(&'static str, u64)>, Vec<(&'static str, bool)>, Vec<(&'stati
 pub fn text_rule() -> PyResult<Tables> {
     caught(|| {
         let reasons = Reason::ALL.iter().map(|reason| (reason.name(), reason.accepts()));
-        let tests = TESTS.iter().chain([&SUBJECT]).map(|test| (test.name, test.reason.name()));
+        let tests = TESTS.iter().chain(SUBJECTS).map(|test| (test.name, test.reason.name()));
         let objections = OBJECTIONS.iter().map(|objection| (objection.name, objection.reason.name()));
         Ok((Rule::DEFAULT.settings(), reasons.collect(), tests.chain(objections).collect()))
     })
+}
+
+/// The names of the figures on which a rule rests that was learned.
+#[pyfunction]
+pub fn figure_names() -> PyResult<Vec<&'static str>> {
+    caught(|| Ok(NAMES.to_vec()))
 }
 
 /// An order of *pairs* in which those of near documents are together, and where its parts end: no
@@ -45,6 +52,9 @@ pub fn walk_pairs(
     let (left, right) = (left.as_slice()?, right.as_slice()?);
     answered(py, false, |_| walk_of(documents, left, right, least)).map(|found| (Row(found.order), found.ends))
 }
+
+/// Verdicts, and a table of the figures of each pair.
+type Figures = (Verdicts, Table<u16>);
 
 type Verdicts = (Row<u8>, Row<u16>, Row<u16>, Row<u16>);
 
@@ -65,18 +75,21 @@ pub struct NativeVerifier(Verifier);
 
 #[pymethods]
 impl NativeVerifier {
-    /// For texts that *frequencies* have counted; what takes more than *memory* bytes goes to a file at *spill*.
+    /// For texts that *frequencies* have counted, or, if *open*, perhaps not; what takes more than *memory* bytes
+    /// goes to a file at *spill*.
     #[new]
+    #[pyo3(signature = (recipe, frequencies, memory, spill, open = false))]
     fn new(
         py: Python,
         recipe: PyRef<NativeRecipe>,
         frequencies: Option<PyRef<NativeFrequencies>>,
         memory: usize,
         spill: Option<PathBuf>,
+        open: bool,
     ) -> PyResult<NativeVerifier> {
         caught(|| {
             let frequencies = frequencies.map(|table| table.frozen(py)).transpose()?;
-            Ok(NativeVerifier(Verifier::new(recipe.0.clone(), frequencies, memory, spill)))
+            Ok(NativeVerifier(Verifier::new(recipe.0.clone(), frequencies, open, memory, spill)))
         })
     }
 
@@ -106,6 +119,16 @@ impl NativeVerifier {
     /// Plain, weighted and rare similarity, and shared and all features, of each pair.
     fn measure(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Table<u32>> {
         self.run(py, left, right, |own, pairs, cancel| own.measure(pairs, threads, cancel)).map(Table::from)
+    }
+
+    /// Of each pair, which one says nothing that the other lacks: 1 for the left one, 2 for the right one, 3 both.
+    fn preserved(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Row<u8>> {
+        self.run(py, left, right, |own, pairs, cancel| own.preserved(pairs, threads, cancel)).map(Row)
+    }
+
+    /// What the titles of each pair say: nothing (0), that both are about the same (1), or not (2).
+    fn titles(&mut self, py: Python, left: Numbers, right: Numbers, threads: Threads) -> PyResult<Row<u8>> {
+        self.run(py, left, right, |own, pairs, cancel| own.titles(pairs, threads, cancel)).map(Row)
     }
 
     /// Say which documents are near each other, and how near (in ten-thousandths).
@@ -147,6 +170,24 @@ impl NativeVerifier {
     ) -> PyResult<Verdicts> {
         self.run(py, left, right, |own, pairs, cancel| {
             own.judge_together(pairs, &rule.0, bounds, threads, cancel).map(verdicts)
+        })
+    }
+
+    /// The verdicts of `judge_together`, or without *bounds* of `judge`, and the figures of each pair, a column
+    /// each; zeros where the two are too different.
+    fn figures(
+        &mut self,
+        py: Python,
+        left: Numbers,
+        right: Numbers,
+        rule: TextRule,
+        bounds: Option<(u16, u16)>,
+        threads: Threads,
+    ) -> PyResult<Figures> {
+        self.run(py, left, right, |own, pairs, cancel| {
+            let found = own.figures(pairs, &rule.0, bounds, threads, cancel)?;
+            let figures = gathered(found.iter().map(|row| row.figures));
+            Ok((verdicts(gathered(found.iter().map(|row| row.verdict))), Table::from(figures)))
         })
     }
 }

@@ -20,6 +20,13 @@ pub const WEIGHTS: [u32; 256] = {
     weights
 };
 
+/// The same where the table does not know every document: a feature that it does not know is rare.
+pub const OPEN_WEIGHTS: [u32; 256] = {
+    let mut weights = WEIGHTS;
+    weights[ALONE as usize] = WEIGHTS[RARE as usize];
+    weights
+};
+
 /// The class of a feature that this many documents have.
 pub fn class_of(count: u32, knee: u32) -> u8 {
     match count {

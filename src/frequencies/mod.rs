@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use classes::knee_of;
-pub use classes::{ABOVE_KNEE, ALONE, RARE, WEIGHTS};
+pub use classes::{ABOVE_KNEE, ALONE, OPEN_WEIGHTS, RARE, WEIGHTS};
 pub use frozen::Frozen;
 use frozen::{ExactTable, Lookup};
 pub use shard::{Shard, key_of};

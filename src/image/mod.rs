@@ -2,4 +2,5 @@
 //! Images: thumbnails to fingerprints, and the agreement of two of them.
 
 pub mod corners;
+pub mod regions;
 pub mod thumbs;

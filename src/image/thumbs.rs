@@ -180,6 +180,8 @@ pub type Map = [f64; 6];
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     pub map: Map,
+    /// How the image leans away, beside what the map says: see `Warp`.
+    pub lean: [f64; 2],
     /// Shares of the two images that the other one shows as well.
     pub covered: f64,
     pub covering: f64,
@@ -263,6 +265,30 @@ fn place(map: &Map, u: f64, v: f64) -> (f64, f64) {
     (map[0] * u + map[1] * v + map[2], map[3] * u + map[4] * v + map[5])
 }
 
+/// A map, and how much nearer the right and the lower side of the image were to the eye: what a picture on a
+/// wall or a screen is seen by that is not straight ahead. The middle stays where the map has it.
+#[derive(Clone, Copy)]
+pub struct Warp {
+    pub map: Map,
+    pub lean: [f64; 2],
+}
+
+impl Warp {
+    fn flat(map: Map) -> Warp {
+        Warp { map, lean: [0.0; 2] }
+    }
+
+    pub fn place(&self, u: f64, v: f64) -> (f64, f64) {
+        let (x, y) = place(&self.map, u, v);
+        if self.lean == [0.0; 2] {
+            return (x, y);
+        }
+        let (middle_x, middle_y) = place(&self.map, 0.5, 0.5);
+        let depth = 1.0 + self.lean[0] * (u - 0.5) + self.lean[1] * (v - 0.5);
+        (middle_x + (x - middle_x) / depth, middle_y + (y - middle_y) / depth)
+    }
+}
+
 /// Improve `map`, and the gain and offset of the light, until nothing moves; false if it went astray.
 fn improve(one: &[f32], other: &[f32], side: usize, map: &mut Map, light: &mut [f64; 2], rounds: usize) -> bool {
     let step = 1.0 / side as f64;
@@ -330,10 +356,85 @@ fn improve(one: &[f32], other: &[f32], side: usize, map: &mut Map, light: &mut [
     true
 }
 
-/// The solution of eight equations, the ninth column being the right side.
-fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
-    for at in 0..8 {
-        let best = (at..8).max_by(|&a, &b| rows[a][at].abs().total_cmp(&rows[b][at].abs()))?;
+/// Rounds in which a warp is improved, and the most that it may lean.
+const LEANING: usize = 6;
+const LEAN: f64 = 0.6;
+
+/// Improve a warp as `improve` does a map; false if it went astray.
+fn improve_warp(one: &[f32], other: &[f32], side: usize, warp: &mut Warp, light: &mut [f64; 2]) -> bool {
+    let step = 1.0 / side as f64;
+    let mut points = Vec::with_capacity(side * side / 2);
+    for _ in 0..LEANING {
+        let (mut seen, mut off) = (0.0, 0.0);
+        points.clear();
+        let middle = place(&warp.map, 0.5, 0.5);
+        for (at, &value) in one.iter().enumerate() {
+            if (at / side + at) % 2 == 1 {
+                continue;
+            }
+            let (u, v) = (((at % side) as f64 + 0.5) * step, ((at / side) as f64 + 0.5) * step);
+            let (x, y) = warp.place(u, v);
+            if let Some((found, dx, dy)) = sample(other, side, x, y) {
+                let rest = f64::from(value) - light[0] * found - light[1];
+                seen += 1.0;
+                off += rest.abs();
+                points.push((u - 0.5, v - 0.5, x - middle.0, y - middle.1, found, dx, dy, rest));
+            }
+        }
+        if seen < 0.03 * (side * side) as f64 {
+            return false;
+        }
+        let scale = (1.5 * off / seen).max(4.0);
+        let mut normal = [[0.0f64; 11]; 10];
+        for &(u, v, x, y, found, dx, dy, rest) in &points {
+            let part = 1.0 / (1.0 + (rest / scale) * (rest / scale));
+            let weight = part * part;
+            let depth = 1.0 / (1.0 + warp.lean[0] * u + warp.lean[1] * v);
+            let (gx, gy) = (light[0] * dx, light[0] * dy);
+            let away = -(gx * x + gy * y) * depth;
+            let (nx, ny) = (gx * depth, gy * depth);
+            let row = [nx * u, nx * v, gx, ny * u, ny * v, gy, away * u, away * v, found, 1.0];
+            for (i, line) in normal.iter_mut().enumerate() {
+                let scaled = weight * row[i];
+                for (value, &other) in line.iter_mut().zip(&row) {
+                    *value += scaled * other;
+                }
+                line[10] += scaled * rest;
+            }
+        }
+        for (at, line) in normal.iter_mut().enumerate() {
+            line[at] = line[at] * 1.001 + 1e-3;
+        }
+        let Some(change) = solved(&mut normal) else { return false };
+        let moved = change[..8].iter().fold(0.0f64, |most, value| most.max(value.abs()));
+        let damp = if moved > 0.1 { 0.1 / moved } else { 1.0 };
+        let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(|at| change[at] * damp);
+        let map = &mut warp.map;
+        map[0] += a;
+        map[1] += b;
+        map[2] += c - 0.5 * (a + b);
+        map[3] += d;
+        map[4] += e;
+        map[5] += f - 0.5 * (d + e);
+        warp.lean = [warp.lean[0] + g, warp.lean[1] + h];
+        light[0] = (light[0] + change[8]).clamp(0.1, 10.0);
+        light[1] += change[9];
+        let size = (map[0] * map[4] - map[1] * map[3]).abs();
+        let astray = map.iter().chain(&warp.lean).any(|value| !value.is_finite());
+        if astray || !(0.04..=25.0).contains(&size) || warp.lean.iter().any(|lean| lean.abs() > LEAN) {
+            return false;
+        }
+        if moved < 0.12 * step {
+            break;
+        }
+    }
+    true
+}
+
+/// The solution of N equations, column N being the right side.
+fn solved<const N: usize, const WIDE: usize>(rows: &mut [[f64; WIDE]; N]) -> Option<[f64; N]> {
+    for at in 0..N {
+        let best = (at..N).max_by(|&a, &b| rows[a][at].abs().total_cmp(&rows[b][at].abs()))?;
         rows.swap(at, best);
         if rows[at][at].abs() < 1e-12 {
             return None;
@@ -346,10 +447,10 @@ fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
             }
         }
     }
-    let mut found = [0.0; 8];
-    for at in (0..8).rev() {
-        let rest: f64 = (at + 1..8).map(|column| rows[at][column] * found[column]).sum();
-        found[at] = (rows[at][8] - rest) / rows[at][at];
+    let mut found = [0.0; N];
+    for at in (0..N).rev() {
+        let rest: f64 = (at + 1..N).map(|column| rows[at][column] * found[column]).sum();
+        found[at] = (rows[at][N] - rest) / rows[at][at];
     }
     Some(found)
 }
@@ -425,11 +526,15 @@ struct Compared {
 }
 
 fn compare(one: &[f32], other: &[f32], side: usize, map: &Map) -> Compared {
+    compare_warped(one, other, side, &Warp::flat(*map))
+}
+
+fn compare_warped(one: &[f32], other: &[f32], side: usize, warp: &Warp) -> Compared {
     let step = 1.0 / side as f64;
     let mut blocks = [Sums::default(); BLOCKS * BLOCKS];
     for (at, &value) in one.iter().enumerate() {
         let (column, row) = (at % side, at / side);
-        let (x, y) = place(map, (column as f64 + 0.5) * step, (row as f64 + 0.5) * step);
+        let (x, y) = warp.place((column as f64 + 0.5) * step, (row as f64 + 0.5) * step);
         if let Some((found, _, _)) = sample(other, side, x, y) {
             blocks[row * BLOCKS / side * BLOCKS + column * BLOCKS / side].add(f64::from(value), found);
         }
@@ -486,7 +591,7 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
             best = found;
         }
         if now.all.mean.max(start.all.mean) < 0.45 {
-            return summed(best, compare(&first.0[0], &second.0[0], SIDE / 4, &best), None);
+            return summed(&Warp::flat(best), compare(&first.0[0], &second.0[0], SIDE / 4, &best), None);
         }
     }
     let before = compare(&first.0[1], &second.0[1], SIDE / 2, &best);
@@ -498,14 +603,30 @@ pub fn agreement(one: &[u8], other: &[u8], map: &Map) -> Agreement {
             (best, coarse) = (found, now);
         }
     }
-    summed(best, coarse, Some(compare(&first.0[2], &second.0[2], SIDE, &best)))
+    let mut warp = Warp::flat(best);
+    if LEANS.contains(&coarse.all.mean) {
+        let mut found = warp;
+        if improve_warp(&first.0[1], &second.0[1], SIDE / 2, &mut found, &mut light) {
+            let now = compare_warped(&first.0[1], &second.0[1], SIDE / 2, &found);
+            if now.all.mean >= coarse.all.mean + BETTER {
+                (warp, coarse) = (found, now);
+            }
+        }
+    }
+    summed(&warp, coarse, Some(compare_warped(&first.0[2], &second.0[2], SIDE, &warp)))
 }
 
-fn summed(map: Map, coarse: Compared, fine: Option<Compared>) -> Agreement {
+/// Between which means a lean is looked for, and by how much it must raise the mean.
+const LEANS: std::ops::Range<f64> = 0.45..0.93;
+const BETTER: f64 = 0.02;
+
+fn summed(warp: &Warp, coarse: Compared, fine: Option<Compared>) -> Agreement {
     let (fine, inner) = fine.map_or_else(Default::default, |fine| (fine.all, fine.inner));
+    let map = warp.map;
     let size = (map[0] * map[4] - map[1] * map[3]).abs();
     Agreement {
         map,
+        lean: warp.lean,
         covered: coarse.seen,
         covering: (coarse.seen * size).min(1.0),
         whole: coarse.all.whole,
@@ -523,7 +644,7 @@ fn summed(map: Map, coarse: Compared, fine: Option<Compared>) -> Agreement {
 }
 
 /// How many numbers say of an agreement what it is.
-pub const NUMBERS: usize = 18;
+pub const NUMBERS: usize = 20;
 
 impl Agreement {
     /// The map, then all the figures.
@@ -531,7 +652,7 @@ impl Agreement {
         let [xx, xy, x, yx, yy, y] = self.map;
         let first = [xx, xy, x, yx, yy, y, self.covered, self.covering, self.whole, self.mean, self.share];
         let last = [self.fine_mean, self.fine_share, self.blocks, self.strong];
-        let inner = [self.inner_mean, self.inner_share, self.inner_blocks];
+        let inner = [self.inner_mean, self.inner_share, self.inner_blocks, self.lean[0], self.lean[1]];
         let all = first.into_iter().chain(last).chain(inner);
         let mut numbers = [0.0; NUMBERS];
         numbers.iter_mut().zip(all).for_each(|(number, value)| *number = value);

@@ -13,7 +13,7 @@ pub mod votes;
 use std::sync::Arc;
 
 use crate::frequencies::grams::{self, Grams};
-use crate::frequencies::{Frozen, WEIGHTS};
+use crate::frequencies::{Frozen, OPEN_WEIGHTS, WEIGHTS};
 use crate::hash::Hash;
 use crate::hash::md5;
 use crate::hash::mix;
@@ -36,6 +36,8 @@ pub enum Weights {
     Log,
     /// As `Log`, times the weight that its document frequency gives.
     LogDf,
+    /// The same, and what the table does not know is rare.
+    LogDfOpen,
 }
 
 /// What a text without features gets.
@@ -120,6 +122,7 @@ impl Recipe {
                 "set" => Weights::Set,
                 "log" => Weights::Log,
                 "log-df" => Weights::LogDf,
+                "log-df-open" => Weights::LogDfOpen,
                 other => return Err(unknown("weights", other)),
             },
             hash: Hash::parse(hash, spec.key).ok_or_else(|| unknown("hash", hash))?,
@@ -284,7 +287,7 @@ impl Recipe {
     fn normalize<'t>(&self, text: impl Into<Text<'t>>, scratch: &mut Scratch) -> bool {
         let ascii = self.normalization.apply(text, &mut scratch.text);
         let informative = self.empty != Empty::None
-            || !matches!(self.normalization, Normalization::Text | Normalization::UnicodeWords)
+            || !matches!(self.normalization, Normalization::Text | Normalization::Prose | Normalization::UnicodeWords)
             || scratch.text.iter().any(|byte| !matches!(byte, b'_' | b' '));
         if !informative {
             scratch.text.clear();
@@ -502,10 +505,11 @@ impl Recipe {
         memory::more_room(weights, hashes.len());
         let log = |occurrences: &u32| u32::BITS - occurrences.leading_zeros();
         match (self.weights, &self.frequencies) {
-            (Weights::LogDf, Some(frequencies)) => {
+            (Weights::LogDf | Weights::LogDfOpen, Some(frequencies)) => {
+                let of_class = if self.weights == Weights::LogDfOpen { &OPEN_WEIGHTS } else { &WEIGHTS };
                 frequencies.classes(hashes, &counts.grams[..counts.different_grams], &mut counts.classes);
                 let both = counts.classes.iter().zip(occurrences);
-                weights.extend(both.map(|(class, occurrences)| WEIGHTS[usize::from(*class)] * log(occurrences)));
+                weights.extend(both.map(|(class, occurrences)| of_class[usize::from(*class)] * log(occurrences)));
             }
             (Weights::Set, _) => weights.resize(hashes.len(), 1),
             _ => weights.extend(occurrences.iter().map(log)),

@@ -3,8 +3,11 @@
 //!
 //! What both share must be their own, and must not be the frame of a family.
 
+use std::ops::Range;
+
 use crate::system::memory;
 use crate::verify::directory::Directory;
+use crate::verify::gaps::{Gaps, passages};
 use crate::verify::measures::{Measures, WHOLE};
 use crate::verify::profile::Profile;
 use crate::verify::rule::{Pair, Reason, Rule};
@@ -34,6 +37,8 @@ struct Contested<'a> {
 pub struct Objection {
     pub name: &'static str,
     pub reason: Reason,
+    /// Whether it means nothing where both are about the same subject.
+    overruled: bool,
     holds: fn(&Contested<'_>) -> bool,
 }
 
@@ -42,13 +47,16 @@ pub const OBJECTIONS: &[Objection] = &[
     Objection {
         name: "siblings",
         reason: Reason::Template,
+        overruled: true,
         holds: |contested| contested.has_siblings && !contested.differs_little(),
     },
-    Objection { name: "families", reason: Reason::Template, holds: are_two_families },
-    Objection { name: "own", reason: Reason::Template, holds: |contested| !contested.stands_out() },
+    Objection { name: "families", reason: Reason::Template, overruled: true, holds: are_two_families },
+    Objection { name: "own", reason: Reason::Template, overruled: true, holds: |contested| !contested.stands_out() },
+    Objection { name: "clause", reason: Reason::Clause, overruled: true, holds: differ_in_a_clause },
     Objection {
         name: "form",
         reason: Reason::PerhapsForm,
+        overruled: true,
         holds: |contested| contested.has_siblings && contested.reason == Reason::NearlyIdentical,
     },
 ];
@@ -66,7 +74,10 @@ pub fn contest(
     let has_siblings = dispute.has_siblings(left, right, rule, rivals);
     let pair = Pair::new(left, right, measures, rule);
     let contested = Contested { pair, rivals, reason, dispute, has_siblings };
-    OBJECTIONS.iter().find(|objection| (objection.holds)(&contested)).map_or(reason, |objection| objection.reason)
+    let holds = |one: &&Objection| {
+        (one.holds)(&contested) && !(one.overruled && contested.pair.same_subject() && contested.pair.high)
+    };
+    OBJECTIONS.iter().find(holds).map_or(reason, |objection| objection.reason)
 }
 
 impl Contested<'_> {
@@ -87,8 +98,26 @@ impl Contested<'_> {
 
 fn are_two_families(contested: &Contested<'_>) -> bool {
     let Pair { left, right, rule, high, .. } = contested.pair;
-    let names = |own, other| !only_in(own, other, rule.families).is_empty();
+    let names = |own, other| !only_in(own, other, rule.subject).is_empty();
     !high && contested.rivals.both_have_copies && names(left, right) && names(right, left)
+}
+
+/// Whether only one of two long texts has a passage, between words of both, that a neighbour has as well: a clause.
+fn differ_in_a_clause(contested: &Contested<'_>) -> bool {
+    let pair = &contested.pair;
+    let (least, edge) = (pair.rule.clause, pair.rule.long / 2);
+    if !pair.high || !pair.is_long() || least == 0 || contested.rivals.all.is_empty() || pair.has_one_title() {
+        return false;
+    }
+    let held = |own: &Profile, other: &Profile| {
+        let inner = |passage: &Range<usize>| passage.start >= edge && passage.end + edge <= own.tokens.len();
+        passages(&own.tokens, &other.tokens, least).into_iter().filter(inner).any(|passage| {
+            let words = &own.tokens[passage];
+            let has = |rival: &&Profile| Gaps::of(words, &rival.tokens).words * 4 <= words.len() as u64;
+            contested.rivals.all.iter().any(has)
+        })
+    };
+    held(pair.left, pair.right) || held(pair.right, pair.left)
 }
 
 /// What a pair shares, and what is in dispute between it and its neighbours.

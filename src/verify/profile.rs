@@ -1,14 +1,16 @@
 #![forbid(unsafe_code)]
 //! A profile: what verification needs to know of one text, computed once and compared often.
 
+use std::sync::Arc;
+
 use crate::frequencies::{ABOVE_KNEE, ALONE, Frozen, RARE};
 use crate::hash::mix;
-use crate::recipe::{Recipe, Scratch};
+use crate::recipe::{Counted, Recipe, Scratch};
 use crate::system::memory;
-use crate::text::features::spaces;
 use crate::text::normalize::Text;
-use crate::text::unicode::{CJK, Properties};
 use crate::verify::directory::Directory;
+use crate::verify::titles::{self, Title, is_uncommon};
+use crate::verify::tokens::for_each_token;
 
 /// 32 x 2^(-j/4): how much a feature counts that is j doublings above the knee.
 const DISCOUNT: [u8; 24] = [32, 27, 23, 19, 16, 13, 11, 10, 8, 7, 6, 5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1];
@@ -74,8 +76,12 @@ pub struct Profile {
     pub tokens: Vec<u64>,
     /// The numbers among the tokens, in ascending order of hash.
     pub numbers: Vec<u64>,
-    /// Those, and what two to four neighbouring ones give when joined.
+    /// Those of them that few documents have.
+    pub rare_numbers: Vec<u64>,
+    /// The numbers, and what two to four neighbouring ones give when joined.
     pub joined: Vec<u64>,
+    /// What the text says that it is about.
+    pub title: Title,
 }
 
 impl Profile {
@@ -86,16 +92,17 @@ impl Profile {
         frequencies: Option<&Frozen>,
         bench: &mut Bench,
     ) -> Profile {
-        let mut profile = Profile::default();
+        let (text, mut profile) = (text.into(), Profile::default());
         let (normalized, counted) = recipe.counted(text, &mut bench.scratch);
-        profile.read_tokens(normalized, &mut bench.edges);
+        let numbers = profile.read_tokens(normalized, &mut bench.edges);
         profile.all = counted.hashes.len() as u64;
-        let Bench { classes, hashes, facts, .. } = bench;
-        match frequencies {
-            Some(table) => table.classes(counted.hashes, counted.grams, classes),
-            None => {
-                classes.clear();
-                memory::resize(classes, counted.hashes.len(), RARE);
+        let Bench { classes, hashes, facts, shared: among, .. } = bench;
+        classify(&counted, frequencies, if among.is_some() { ALONE } else { RARE }, classes);
+        if let Some(among) = among {
+            for (hash, class) in counted.hashes.iter().zip(classes.iter_mut()) {
+                if *class == ALONE && among.binary_search(hash).is_ok() {
+                    *class = RARE;
+                }
             }
         }
         // Whether others have a feature cannot be foretold, so no branch depends on it.
@@ -112,12 +119,14 @@ impl Profile {
             shared += usize::from(*class != ALONE);
         }
         (profile.features, profile.facts) = Directory::new(&hashes[..shared], &facts[..shared]);
+        profile.title = Title::of(text, &profile.tokens, recipe, frequencies, &mut bench.titles);
+        profile.weigh_numbers(&numbers, frequencies, &mut bench.titles);
         profile
     }
 
-    /// Read the tokens of a normalised text that has padding behind it.
-    fn read_tokens(&mut self, padded: &[u8], edges: &mut Vec<u32>) {
-        let mut run: Vec<&str> = Vec::new();
+    /// Read the tokens of a normalised text that has padding behind it; its numbers, each with its hash as a feature.
+    fn read_tokens(&mut self, padded: &[u8], edges: &mut Vec<u32>) -> Vec<[u64; 2]> {
+        let (mut run, mut numbers): (Vec<&str>, Vec<[u64; 2]>) = (Vec::new(), Vec::new());
         memory::more_room(&mut self.tokens, padded.len() / 5);
         let text = std::str::from_utf8(&padded[..padded.len() - mix::PADDING]).unwrap_or_default();
         for_each_token(text, edges, |token| {
@@ -125,6 +134,7 @@ impl Profile {
             memory::push(&mut self.tokens, mix::hash_part(padded, start, start + token.len(), 0));
             if token.chars().all(char::is_numeric) {
                 memory::push(&mut run, token);
+                memory::push(&mut numbers, [self.tokens[self.tokens.len() - 1], titles::feature_of(token)]);
             } else if !run.is_empty() {
                 self.note_numbers(&mut run);
             }
@@ -135,6 +145,16 @@ impl Profile {
             list.sort_unstable();
             list.dedup();
         }
+        numbers
+    }
+
+    /// Note which of the *numbers*, each with its hash as a feature, are rare.
+    fn weigh_numbers(&mut self, numbers: &[[u64; 2]], frequencies: Option<&Frozen>, room: &mut titles::Room) {
+        room.ask(numbers.iter().map(|number| number[1]));
+        let rare = numbers.iter().zip(room.classes(frequencies)).filter(|(_, class)| is_uncommon(**class));
+        self.rare_numbers = memory::collected(rare.map(|(number, _)| number[0]));
+        self.rare_numbers.sort_unstable();
+        self.rare_numbers.dedup();
     }
 
     /// Note neighbouring numbers, each by itself and joined with up to three after it.
@@ -151,48 +171,57 @@ impl Profile {
     }
 
     pub fn bytes(&self) -> usize {
-        let tokens = self.tokens.len() + self.numbers.len() + self.joined.len();
-        self.features.bytes() + 2 * self.facts.len() + 8 * tokens + 192
+        let tokens = self.tokens.len() + self.numbers.len() + self.rare_numbers.len() + self.joined.len();
+        self.features.bytes() + 2 * self.facts.len() + 8 * tokens + self.title.bytes() + 272
+    }
+}
+
+/// Write the class of each feature; without *frequencies* all have the class *unknown*.
+fn classify(counted: &Counted<'_>, frequencies: Option<&Frozen>, unknown: u8, classes: &mut Vec<u8>) {
+    match frequencies {
+        Some(table) => table.classes(counted.hashes, counted.grams, classes),
+        None => {
+            classes.clear();
+            memory::resize(classes, counted.hashes.len(), unknown);
+        }
+    }
+}
+
+/// Add the features of a text that *frequencies* do not know, each once, to *unknown*.
+pub fn note_unknown<'t>(
+    text: impl Into<Text<'t>>,
+    recipe: &Recipe,
+    frequencies: Option<&Frozen>,
+    bench: &mut Bench,
+    unknown: &mut Vec<u64>,
+) {
+    let (_, counted) = recipe.counted(text, &mut bench.scratch);
+    classify(&counted, frequencies, ALONE, &mut bench.classes);
+    for (hash, class) in counted.hashes.iter().zip(&bench.classes) {
+        if *class == ALONE {
+            memory::push(unknown, *hash);
+        }
     }
 }
 
 /// Where profiles are made, one after the other.
 #[derive(Default)]
 pub struct Bench {
+    /// The features, in ascending order, that the frequencies do not know and some texts share; None where they
+    /// know all.
+    shared: Option<Arc<Vec<u64>>>,
     scratch: Scratch,
     classes: Vec<u8>,
     hashes: Vec<u64>,
     facts: Vec<Fact>,
     edges: Vec<u32>,
+    titles: titles::Room,
 }
 
-/// Call *found* with the words of a normalised text outside CJK, and every CJK character, in order; *edges* is
-/// room to work in.
-fn for_each_token<'a>(text: &'a str, edges: &mut Vec<u32>, mut found: impl FnMut(&'a str)) {
-    if text.is_ascii() {
-        edges.clear();
-        spaces(text.as_bytes(), 0..text.len(), edges);
-        let mut begin = 0;
-        for at in edges.iter().map(|at| *at as usize).chain([text.len()]) {
-            if begin < at {
-                found(&text[begin..at]);
-            }
-            begin = at + 1;
-        }
-        return;
-    }
-    let table = Properties::get();
-    let is_cjk = |letter: char| table.entry(letter as u32) & CJK != 0;
-    let mut rest = text.trim_start_matches(' ');
-    while let Some(first) = rest.chars().next() {
-        let end = if is_cjk(first) {
-            first.len_utf8()
-        } else {
-            rest.find(|letter: char| letter == ' ' || is_cjk(letter)).unwrap_or(rest.len())
-        };
-        let (token, after) = rest.split_at(end);
-        found(token);
-        rest = after.trim_start_matches(' ');
+impl Bench {
+    /// One for texts of which some *shared* features that the frequencies do not know.
+    pub fn among(shared: Option<Arc<Vec<u64>>>) -> Bench {
+        Bench { shared, ..Bench::default() }
     }
 }
 
@@ -220,17 +249,6 @@ pub fn text_recipe() -> Recipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tokens_are_words_and_cjk_characters() {
-        let tokens = |text| {
-            let mut found = Vec::new();
-            for_each_token(text, &mut Vec::new(), |token| found.push(token));
-            found
-        };
-        assert_eq!(tokens("ab 12 漢字x"), ["ab", "12", "漢", "字", "x"]);
-        assert_eq!(tokens(" ab  12"), ["ab", "12"]);
-    }
 
     #[test]
     fn a_profile_has_the_tokens_of_the_text_and_no_more() {

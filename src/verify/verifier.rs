@@ -13,17 +13,20 @@ use crate::arrow::array::ArrowTexts;
 use crate::frequencies::Frozen;
 use crate::recipe::Recipe;
 use crate::system::fault::{Fault, require};
-use crate::system::memory::{collected, filled, gathered, resize, zeros};
+use crate::system::memory::{collected, copied, filled, gathered, resize, zeros};
 use crate::system::parallel::{self, Cancel};
 use crate::text::normalize::Text;
 use crate::text::texts::{Texts, text_or_empty};
 use crate::verify::contest::{Rivals, contest};
+use crate::verify::figures::{COUNT, figures};
 use crate::verify::measures::{Measures, measure};
 use crate::verify::neighbours::{Neighbours, UNEQUAL, numbered};
-use crate::verify::profile::{Bench, Profile};
+use crate::verify::preserving::{Words, may_hold, sides};
+use crate::verify::profile::{Bench, Profile, note_unknown};
 use crate::verify::profiles::Profiles;
 use crate::verify::ranks::Ranks;
 use crate::verify::rule::{Reason, Rule, judge};
+use crate::verify::subjects::compare;
 use crate::verify::texts::TextStore;
 
 /// A reason, and the measures that it rests on.
@@ -34,6 +37,15 @@ pub fn columns(found: &[Verdict]) -> (Vec<u8>, [Vec<u16>; 3]) {
     let column = |pick: fn(&Measures) -> u64| gathered(found.iter().map(|(_, measures)| pick(measures) as u16));
     let reasons = gathered(found.iter().map(|(reason, _)| *reason as u8));
     (reasons, [column(|m| m.plain), column(|m| m.weighted), column(|m| m.rare)])
+}
+
+/// A verdict, and the figures of its pair; zeros where that is too different.
+#[derive(Clone, Copy)]
+pub struct Figured {
+    pub verdict: Verdict,
+    pub figures: [u16; COUNT],
+    /// Whether the pair was accepted by itself.
+    alone: bool,
 }
 
 /// Fewer pairs, or profiles, than this are left to the calling thread.
@@ -95,6 +107,10 @@ enum Places {
 pub struct Verifier {
     recipe: Arc<Recipe>,
     frequencies: Option<Arc<Frozen>>,
+    /// Whether there are texts that the frequencies did not count.
+    open: bool,
+    /// What those share that the frequencies do not know, until texts come or go.
+    shared: Option<Arc<Vec<u64>>>,
     texts: TextStore,
     /// Bytes in `texts` of those that were removed or replaced.
     removed: u64,
@@ -113,17 +129,21 @@ fn threads_for(count: usize, threads: Option<usize>) -> usize {
 }
 
 impl Verifier {
-    /// Features are as common as *frequencies* say, which must have counted every text. Of *memory* bytes an
-    /// eighth is for texts: what is more goes to a file at *spill*, if there is one.
+    /// Features are as common as *frequencies* say, which must have counted every text, unless *open*: then a
+    /// feature that they do not know is rare if two of the texts have it. Of *memory* bytes an eighth is for
+    /// texts: what is more goes to a file at *spill*, if there is one.
     pub fn new(
         recipe: Arc<Recipe>,
         frequencies: Option<Arc<Frozen>>,
+        open: bool,
         memory: usize,
         spill: Option<PathBuf>,
     ) -> Verifier {
         Verifier {
             recipe,
             frequencies,
+            open,
+            shared: None,
             texts: TextStore::new(spill, memory / 8),
             removed: 0,
             places: Places::Any,
@@ -177,6 +197,7 @@ impl Verifier {
         };
         let number = self.texts.len() as u32;
         self.texts.push(text)?;
+        self.shared = None;
         self.take_out(place);
         self.text_of[place] = number;
         Ok(())
@@ -206,6 +227,7 @@ impl Verifier {
             return false;
         }
         self.removed += self.texts.length(number as usize) as u64;
+        self.shared = None;
         self.profiles.remove([place].into_iter());
         // Which texts are near it is asked again.
         self.neighbours = None;
@@ -256,6 +278,60 @@ impl Verifier {
         Ok(found)
     }
 
+    /// Of each pair, which one says nothing that the other lacks (`preserving::sides`).
+    pub fn preserved(
+        &mut self,
+        pairs: &[(u32, u32)],
+        threads: Option<usize>,
+        cancel: &Cancel,
+    ) -> Result<Vec<u8>, Stop> {
+        let mut found = zeros::<u8>(pairs.len());
+        self.each(pairs, &mut found, threads, cancel, |one, other, found| {
+            let (left, right) = (may_hold(&one.tokens, &other.tokens), may_hold(&other.tokens, &one.tokens));
+            *found = sides(left, right);
+        })?;
+        // Hashes have rejected; words accept.
+        let store = &self.texts;
+        let read = |number: u32, text: &mut Vec<u8>, words: &mut Words| {
+            text.clear();
+            let kept = self.place(number).map_or(NONE, |place| self.text_of[place]);
+            if kept != NONE {
+                store.read(kept as usize, text)?;
+            }
+            words.read(text);
+            io::Result::Ok(())
+        };
+        let compare = |pair: &(u32, u32), found: &mut u8, (text, left, right): &mut (Vec<u8>, Words, Words)| {
+            read(pair.0, text, left)?;
+            read(pair.1, text, right)?;
+            *found &= sides(left.stand_in(right), right.stand_in(left));
+            io::Result::Ok(())
+        };
+        let states = parallel::drain(
+            pairs.chunks(PIECE).zip(found.chunks_mut(PIECE)),
+            threads_for(pairs.len(), threads),
+            cancel,
+            || (Default::default(), Ok(())),
+            |(room, result), (pairs, found)| {
+                for (pair, found) in pairs.iter().zip(found).filter(|(_, found)| **found != 0) {
+                    if let Err(error) = compare(pair, found, room) {
+                        *result = Err(error);
+                    }
+                }
+            },
+        );
+        cancel.check().map_err(|_| Stop::Cancelled)?;
+        states.into_iter().try_for_each(|(_, result)| result)?;
+        Ok(found)
+    }
+
+    /// What the titles of each pair say.
+    pub fn titles(&mut self, pairs: &[(u32, u32)], threads: Option<usize>, cancel: &Cancel) -> Result<Vec<u8>, Stop> {
+        let mut found = zeros::<u8>(pairs.len());
+        self.each(pairs, &mut found, threads, cancel, |one, other, said| *said = compare(one, other) as u8)?;
+        Ok(found)
+    }
+
     /// Learn which texts are near each other, from pairs and their similarities; from *same* on two are nearly identical.
     pub fn meet(&mut self, pairs: &[(u32, u32)], plain: &[u16], same: u16) -> Result<(), Fault> {
         require(plain.len() == pairs.len(), "one similarity for each pair is needed")?;
@@ -290,11 +366,50 @@ impl Verifier {
         cancel: &Cancel,
     ) -> Result<Vec<Verdict>, Stop> {
         let mut found = self.judge_alone(pairs, rule, threads, cancel)?;
-        let plain = found.iter().map(|(_, measures)| measures.plain as u16);
-        let met = collected(pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= near));
-        let neighbours = Neighbours::new(self.numbers, &met, same);
+        let neighbours = self.neighbours_in(pairs, &found, (near, same));
         self.ask(&neighbours, pairs, rule, threads, cancel, &mut found)?;
         Ok(found)
+    }
+
+    /// Who is near whom in pairs that are all there are of their texts.
+    fn neighbours_in(&self, pairs: &[(u32, u32)], found: &[Verdict], (near, same): (u16, u16)) -> Neighbours {
+        let plain = found.iter().map(|(_, measures)| measures.plain as u16);
+        let met = collected(pairs.iter().copied().zip(plain).filter(|(_, plain)| *plain >= near));
+        Neighbours::new(self.numbers, &met, same)
+    }
+
+    /// Judge pairs, and say what a rule that was learned rests on: with *bounds* as `judge_together` does, else
+    /// as `judge`.
+    pub fn figures(
+        &mut self,
+        pairs: &[(u32, u32)],
+        rule: &Rule,
+        bounds: Option<(u16, u16)>,
+        threads: Option<usize>,
+        cancel: &Cancel,
+    ) -> Result<Vec<Figured>, Stop> {
+        let alone = self.judge_alone(pairs, rule, threads, cancel)?;
+        let neighbours = match bounds {
+            Some(bounds) => Some(Arc::new(self.neighbours_in(pairs, &alone, bounds))),
+            None => self.neighbours.clone(),
+        };
+        let mut found = copied(&alone);
+        if let Some(neighbours) = neighbours {
+            self.ask(&neighbours, pairs, rule, threads, cancel, &mut found)?;
+        }
+        let begun = |(before, verdict): (&Verdict, &Verdict)| Figured {
+            verdict: *verdict,
+            figures: [0; COUNT],
+            alone: before.0.accepts(),
+        };
+        let mut rows = gathered(alone.iter().zip(&found).map(begun));
+        self.each(pairs, &mut rows, threads, cancel, |one, other, row| {
+            let (reason, measures) = &row.verdict;
+            if *reason != Reason::TooDifferent {
+                row.figures = figures(one, other, measures, (row.alone, reason.accepts()));
+            }
+        })?;
+        Ok(rows)
     }
 
     /// Call *work* with the profiles of each pair and its place in *found*, as many pairs at a time as
@@ -389,6 +504,33 @@ impl Verifier {
         needs.take(ROUND).map(fits).take_while(|fits| *fits).count().max(1)
     }
 
+    /// Find what two of the texts or more share that the frequencies do not know; profiles rest on it.
+    fn find_shared(&mut self, cancel: &Cancel) -> Result<(), Stop> {
+        let (mut bench, mut text, mut unknown) = (Bench::default(), Vec::new(), Vec::new());
+        for number in self.text_of.iter().filter(|number| **number != NONE) {
+            cancel.check().map_err(|_| Stop::Cancelled)?;
+            text.clear();
+            self.texts.read(*number as usize, &mut text)?;
+            let frequencies = self.frequencies.as_deref();
+            note_unknown(Text::Unchecked(&text), &self.recipe, frequencies, &mut bench, &mut unknown);
+        }
+        unknown.sort_unstable();
+        let (mut kept, mut at) = (0, 0);
+        while at < unknown.len() {
+            let end = at + unknown[at..].iter().take_while(|hash| **hash == unknown[at]).count();
+            if end - at > 1 {
+                unknown[kept] = unknown[at];
+                kept += 1;
+            }
+            at = end;
+        }
+        unknown.truncate(kept);
+        self.profiles = Profiles::new(self.profiles.limit());
+        self.profiles.grow(self.text_of.len());
+        self.shared = Some(Arc::new(unknown));
+        Ok(())
+    }
+
     /// Have the profiles of all *needed* texts at hand.
     fn prepare(
         &mut self,
@@ -397,7 +539,10 @@ impl Verifier {
         cancel: &Cancel,
     ) -> Result<(), Stop> {
         self.texts.finish()?;
-        let Verifier { places, text_of, profiles, texts, recipe, frequencies, .. } = self;
+        if self.open && self.shared.is_none() {
+            self.find_shared(cancel)?;
+        }
+        let Verifier { places, text_of, profiles, texts, recipe, frequencies, shared, .. } = self;
         let missing = match places {
             Places::Expected(ranks) => profiles.missing(needed.filter_map(|number| ranks.of(number))),
             Places::Any => profiles.missing(needed.map(|number| number as usize).filter(|at| *at < text_of.len())),
@@ -408,7 +553,7 @@ impl Verifier {
             missing.chunks(MADE).zip(made.chunks_mut(MADE)),
             threads_for(missing.len(), threads),
             cancel,
-            || (Bench::default(), Vec::new()),
+            || (Bench::among(shared.clone()), Vec::new()),
             |(bench, text), (places, made)| {
                 for (place, profile) in places.iter().zip(made) {
                     text.clear();
@@ -470,7 +615,7 @@ mod tests {
     const BOUNDS: (u16, u16) = (6000, 9000);
 
     fn verifier(memory: usize) -> Verifier {
-        Verifier::new(Arc::new(text_recipe()), None, memory, None)
+        Verifier::new(Arc::new(text_recipe()), None, false, memory, None)
     }
 
     /// A text of 200 words, of which those at multiples of *step* are its own, and the others those of *base*.
@@ -503,6 +648,26 @@ mod tests {
     }
 
     #[test]
+    fn what_the_frequencies_do_not_know_counts_if_two_of_the_texts_have_it() {
+        let counted = |open| Verifier::new(Arc::new(text_recipe()), None, open, 1 << 24, None);
+        let (mut every, mut open) = (counted(false), counted(true));
+        for verifier in [&mut every, &mut open] {
+            verifier.add(0, b"one two three four five six seven").unwrap();
+            verifier.add(1, b"one two three four five six eight").unwrap();
+        }
+        let measured = |verifier: &mut Verifier| verifier.measure(&[(0, 1)], None, &Cancel::new()).unwrap()[0];
+        let (rare, shared) = (measured(&mut every), measured(&mut open));
+        // The same words in all, but those that one text alone has weigh nothing.
+        assert_eq!((rare[0], rare[3]), (shared[0], shared[3]));
+        assert!(rare[2] < 10_000 && shared[2] == 10_000, "{rare:?} {shared:?}");
+        // A text that comes later may share what was alone before.
+        open.add(2, b"seven eight").unwrap();
+        assert!(measured(&mut open)[2] < 10_000);
+        open.remove(&[2]).unwrap();
+        assert_eq!(measured(&mut open), shared);
+    }
+
+    #[test]
     fn how_much_memory_there_is_decides_nothing() {
         let mut roomy = verifier(1 << 26);
         let mut narrow = verifier(1 << 15);
@@ -531,6 +696,28 @@ mod tests {
         assert!(verifier.meet(&pairs, &plain[1..], BOUNDS.1).is_err());
         let judged = verifier.judge(&pairs, &Rule::DEFAULT, None, &cancel).unwrap();
         assert_eq!(judged, together(&mut verifier, &pairs));
+    }
+
+    #[test]
+    fn figures_come_with_the_verdicts_of_the_rule() {
+        let mut verifier = verifier(1 << 24);
+        for number in 0..6 {
+            verifier.add(number, text(number as usize, 10).as_bytes()).unwrap();
+        }
+        verifier.add(6, b"another text").unwrap();
+        let (pairs, cancel) = (all_pairs(7), Cancel::new());
+        let judged = together(&mut verifier, &pairs);
+        let found = verifier.figures(&pairs, &Rule::DEFAULT, Some(BOUNDS), None, &cancel).unwrap();
+        assert_eq!(gathered(found.iter().map(|row| row.verdict)), judged);
+        for row in &found {
+            let is_zero = row.figures.iter().all(|figure| *figure == 0);
+            assert_eq!(is_zero, row.verdict.0 == Reason::TooDifferent);
+        }
+        // Accepted alone, and not by the neighbours.
+        let last = &found[0].figures[COUNT - 2..];
+        assert_eq!(last, [10_000, 0]);
+        let alone = verifier.figures(&[(0, 1)], &Rule::DEFAULT, None, None, &cancel).unwrap();
+        assert_eq!(alone[0].figures[COUNT - 2..], [10_000, 10_000]);
     }
 
     #[test]

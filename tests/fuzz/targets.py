@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import struct
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -19,12 +22,22 @@ import pyarrow.parquet as pq
 
 import neardup as nd
 from neardup import _native
+from neardup.calibration import read_answers
 from neardup.errors import NeardupError
 from neardup.hashes import HASHES
 from neardup.schemes import Scheme
 from neardup.sources import jsonl as lines
 from neardup.sources import open_source
 from neardup.undologs import parse_log
+from neardup.verifiers import LearnedRule
+from neardup.verifiers.figures import NAMES
+from neardup.verifiers.learned import Learned, Share, Weight, parse_rule, to_toml
+from neardup.verifiers.reasons import TABLE, code_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROWS: Final[list[dict[str, Any]]] = [
     {"id": "a", "text": "The old house by the sea", "n": 1.5},
@@ -418,6 +431,82 @@ class UndoLog(Target):
         return f"{len(parse_log(data).entries)} entries"
 
 
+class RuleFile(Target):
+    """Learned rules, with a digest that is right: what is read says itself again, and judges any pair."""
+
+    words = (
+        b"[weights]",
+        b"[learned]",
+        b"bias = ",
+        b"= [",
+        b"-1",
+        b"999999999999",
+        b"{",
+        b"}",
+        b"\n",
+        b'"',
+        b"true",
+    )
+
+    def make(self) -> list[bytes]:
+        share = Share(1, 2, 5000, 900, 9100)
+        made = Learned(20, 10, 10, share, share, share, share)
+        rows = [tuple(Weight(name, weight, 5000) for name in NAMES) for weight in (0, -7)]
+        return [to_toml(LearnedRule(weights, bias, made)).encode() for bias, weights in enumerate(rows)]
+
+    def seal(self, data: bytes) -> bytes:
+        try:
+            said = tomllib.loads(data.decode())
+            old = said.pop("digest")
+            del said["neardup-rule"]
+            said["weights"] = [
+                {"figure": name, "weight": row[0], "middle": row[1]} for name, row in said["weights"].items()
+            ]
+            text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+            digest = hashlib.blake2b(text.encode("ascii", "backslashreplace"), digest_size=16).hexdigest()
+            return data.replace(old.encode(), digest.encode())
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+            return data
+
+    def run(self, data: bytes) -> str:
+        rule = parse_rule(data, "it")
+        assert parse_rule(to_toml(rule).encode(), "again") == rule
+        figures = np.array([[0] * len(NAMES), [10_000] * len(NAMES)], np.uint16)
+        accepted, code = rule.judge(figures, np.array([0, code_of("too-different")], np.uint8))
+        assert not accepted[1]
+        assert [TABLE[one].accepts for one in code.tolist()] == accepted.tolist()
+        return f"a rule that {'accepts' if accepted[0] else 'rejects'}"
+
+
+class LabelFile(Target):
+    """Files of labelled pairs: each row is an answer, or the file is refused."""
+
+    words = (
+        b",",
+        b"\t",
+        b'"',
+        b"\n",
+        b"\r\n",
+        b"0",
+        b"1",
+        b"?",
+        b"id1,id2,label",
+        b"\xff",
+        b"\xe2\x80\xa8",
+        b"\x00",
+    )
+
+    def make(self) -> list[bytes]:
+        return [b"id1,id2,label\na,b,1\nc,d,0\ne,f,?\n", b'"a,\n",b,0\n', b"a\tb\t1\r\n"]
+
+    def run(self, data: bytes) -> str:
+        with open(self.path, "wb") as file:
+            file.write(data)
+        found = read_answers(self.path)
+        assert all(same in (True, False, None) for *_, same in found)
+        return f"{min(len(found), 9)} answers"
+
+
 TARGETS: Final[dict[str, type[Target]]] = {
     "jsonl": JsonLines,
     "index": IndexFile,
@@ -428,4 +517,6 @@ TARGETS: Final[dict[str, type[Target]]] = {
     "parquet": ParquetFile,
     "csv": CsvFile,
     "undo": UndoLog,
+    "rule": RuleFile,
+    "labels": LabelFile,
 }

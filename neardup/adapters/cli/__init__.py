@@ -2,7 +2,8 @@
 
 Results go to standard output, talk to standard error. Exit codes: 0 done, 1 internal error,
 2 usage, 3 finished but some records were quarantined (or files left), 4 an input file was refused, or
-no document came from any, 5 limit, disk or permission, 6 a guard stopped the run, 130 and 143 signals.
+no document came from any, 5 limit, disk or permission, 6 a guard stopped the run, 7 `leaks --fail-on-leaks`
+found something, 130 and 143 signals.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ COMMANDS: dict[str, str] = {
     "apply": "Write what a run keeps, or remove the files that it proved duplicates.",
     "calibrate": "Show what each setting would find in your documents, and which to use.",
     "check": "Check that two runs are equal, or show where they differ.",
+    "collection": "Keep documents on disk, and find what is near each as they come.",
     "distance": "Measure how far apart two texts or fingerprints are.",
     "explain": "Explain why two documents are near-duplicates, or not.",
     "fingerprint": "Fingerprint documents from files, folders or standard input.",
     "fit": "Learn how common each feature is in your documents, for later streams.",
     "index": "Build, change and search an index of fingerprints.",
     "join": "Find all pairs of fingerprints within a radius.",
+    "leaks": "Find what of a test set is in a training set, also as a quotation.",
+    "rejudge": "Decide a finished run anew with another setting, from what it measured.",
     "report": "Write the page that shows what a finished run found.",
+    "label": "Ask you, in the terminal, which documents are the same; calibrate learns from it.",
     "plan": "Show how a join would run, and at what cost.",
     "search": "Find what is near one image or text in a collection.",
     "schemes": "List the recipes from document to fingerprint.",
@@ -48,6 +53,7 @@ NO_MEMORY = "not enough memory; give the process more, or less input at a time"
 _UNLOADED = ("failed to map segment", "cannot allocate memory", "Cannot allocate memory", "out of memory")
 QUARANTINED = 3
 REFUSED = 4
+LEAKED = 7
 
 
 class Commands(click.Group):

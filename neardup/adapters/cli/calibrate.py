@@ -11,6 +11,10 @@ from neardup.adapters.cli import QUARANTINED, REFUSED, visible
 
 if TYPE_CHECKING:
     from neardup.calibration import Calibration, Row
+    from neardup.verifiers.learned import Share
+
+SOME = 5  # pairs to ask next that are shown
+WHOLE = 10_000
 
 
 @click.command("calibrate")
@@ -60,8 +64,18 @@ if TYPE_CHECKING:
 @click.option("--id-field", help="Field or column with the id.  [default: id where present, else file:line]")
 @click.option("--format", "kind", help="Format of the input, if its name does not show it.")
 @click.option("--html", is_flag=True, help="Take the main text of HTML files.")
-@click.option("--report", metavar="CAL.html", help="Write a page with the curves.")
-@click.option("--overwrite", is_flag=True, help="Replace a page that exists.")
+@click.option(
+    "--rule", metavar="RULE.toml", help="Write the rule that the labels make; dedupe --rule judges by it."
+)
+@click.option(
+    "--ask",
+    metavar="PAIRS.csv",
+    help="Write the pairs of which an answer would help most, those first (or .jsonl).",
+)
+@click.option(
+    "--report", metavar="CAL.html", help="Write a page with the curves, and with the pairs to be judged."
+)
+@click.option("--overwrite", is_flag=True, help="Replace files that exist.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads to use.  [default: all cores]")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 @click.option("--json", "as_json", is_flag=True, help="Write everything that was measured as JSON.")
@@ -79,6 +93,8 @@ def command(
     id_field: str | None,
     kind: str | None,
     html: bool,
+    rule: str | None,
+    ask: str | None,
     report: str | None,
     overwrite: bool,
     threads: int | None,
@@ -87,17 +103,25 @@ def command(
 ) -> int:
     """Plant edited copies of your own documents among them, and see which ones each setting finds.
 
-    Nothing is written but the page that --report asks for. The same input and seed give the same answer.
+    With --labels, a rule is learned from them, too: --rule writes it. Nothing else is written but what
+    --report and --ask name. The same input, labels and seed give the same answer.
     """
     from neardup.adapters.cli.terminal import Terminal
-    from neardup.calibration import Choices, calibrate, read_labels
+    from neardup.calibration import Choices, calibrate, read_labels, write_questions
     from neardup.calibration.page import write_page
+    from neardup.errors import InvalidValue
     from neardup.files import check_free
     from neardup.schemes import scheme as scheme_of
     from neardup.sources import open_source
+    from neardup.verifiers import write_rule
 
-    if report is not None:
-        check_free(report, overwrite=overwrite)
+    if labels is None and rule is not None:
+        raise click.UsageError(
+            "a rule is learned from answers; give them with --labels (neardup label asks for them)"
+        )
+    for path in (rule, ask, report):
+        if path is not None:
+            check_free(path, overwrite=overwrite)
     overrides = {} if bits is None else {"bits": bits}
     chosen = None if name is None and bits is None else scheme_of(name or "text", **overrides)
     choices = Choices(sample=sample, copies=copies, edits=edits, precision=precision, seed=seed)
@@ -116,10 +140,17 @@ def command(
     )
     if report is not None:
         write_page(found, report, overwrite=overwrite)
+    if ask is not None:
+        write_questions(found.asked_next, ask, overwrite=overwrite)
+    if rule is not None and found.learned is not None:
+        write_rule(found.learned, rule, overwrite=overwrite)
     if as_json:
         click.echo(json.dumps(found.facts()))
     else:
         _show(found)
+        _show_learned(found, rule)
+    if rule is not None and found.learned is None:
+        raise InvalidValue(f"no rule is learned: {found.unlearned}; neardup label asks for more")
     for bad in source.refused:
         click.echo(f"neardup: refused {visible(bad.file)}: {visible(bad.reason)}", err=True)
     if source.bad:
@@ -169,6 +200,41 @@ def _show(found: Calibration) -> None:
         click.echo(f"\nno setting is recommended: {found.why}")
     else:
         click.echo(f"\nrecommended: neardup dedupe {found.command}\nbecause {found.why}")
+
+
+def _show_learned(found: Calibration, path: str | None) -> None:
+    if found.learned is None:
+        if found.unlearned:
+            click.echo(f"\nno rule is learned from the labels: {found.unlearned}")
+        return
+    learned = found.learned.learned
+    click.echo(
+        f"\na rule learned from {learned.labels:,} labelled pairs ({learned.same:,} the same), "
+        "on labels that it had not seen:\n             precision                     recall"
+    )
+    for name, precision, recall in (
+        ("learned", learned.precision, learned.recall),
+        ("default", learned.default_precision, learned.default_recall),
+    ):
+        click.echo(f"  {name}    {_share(precision):28}  {_share(recall)}")
+    weights = sorted(found.learned.weights, key=lambda one: -abs(one.weight))[:5]
+    click.echo(f"what weighs most: {', '.join(f'{one.figure} {one.weight:+}' for one in weights)}")
+    if path is None:
+        click.echo("write it with --rule RULE.toml; neardup dedupe --rule RULE.toml judges by it")
+    else:
+        click.echo(f"neardup dedupe --rule {visible(path)} judges by it ({found.learned.digest})")
+    if found.asked_next:
+        click.echo("the pairs to ask next, the most useful first (--ask PAIRS.csv writes them all):")
+        for pair in found.asked_next[:SOME]:
+            click.echo(f"  {pair.similarity:.3f}  {pair.reason}  {visible(pair.one)}  {visible(pair.other)}")
+
+
+def _share(found: Share) -> str:
+    if not found.of:
+        return "–"
+    return (
+        f"{found.share / WHOLE:.3f} ({found.low / WHOLE:.2f} to {found.high / WHOLE:.2f}, {found.of:,} pairs)"
+    )
 
 
 def _cell(found: Calibration, row: Row, labelled: bool) -> str:

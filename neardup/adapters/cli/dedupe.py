@@ -29,18 +29,38 @@ ELSEWHERE = ("inputs", "out", "report", "overwrite", "quiet", "verbose", "as_jso
     help="Least cosine of two documents' texts, measured; what they share must not be common to many. "
     "For images: the least correlation of what they show.  [default: 0.64; images 0.79]",
 )
-@click.option("--strict", is_flag=True, help="Accept only nearly identical texts.")
-@click.option("--loose", is_flag=True, help="Also accept pairs that may be siblings of one template.")
-@click.option("--verify", metavar="RULE", help="default, strict, loose, jaccard:S, containment:S or none.")
+@click.option(
+    "--precision",
+    type=click.Choice(["highest", "high", "default", "low"]),
+    help="How sure a verdict must be: highest accepts only nearly identical texts, low also what may be "
+    "siblings of one template.  [default: default]",
+)
+@click.option("--strict", is_flag=True, help="The same as --precision highest.")
+@click.option("--loose", is_flag=True, help="The same as --precision low.")
+@click.option(
+    "--verify",
+    metavar="RULE",
+    help="default, strict, high, loose, jaccard:S, containment:S, preserving or none.",
+)
+@click.option(
+    "--rule",
+    metavar="FILE",
+    help="Judge by a rule that was learned from your answers (neardup calibrate --rule).",
+)
 @click.option(
     "--keep",
     metavar="RULES",
     help="What stays: central, longest, shortest, first, last, newest:FIELD, oldest:FIELD, max:FIELD, "
-    "min:FIELD, prefer:FIELD=a>b>c, or none; for images also resolution, size, oldest:exif and path:PREFIX; "
-    "several separated by commas. Ties are broken by id.  "
+    "min:FIELD, prefer:FIELD=a>b>c, or none; for images also original, sharpest, resolution, "
+    "size, oldest:exif and path:PREFIX; several separated by commas. Ties are broken by id.  "
     "[default: central,longest; images central,resolution,size]",
 )
 @click.option("--protect", multiple=True, metavar="REF", help="Documents that stay whatever happens.")
+@click.option(
+    "--subject",
+    metavar="FIELD",
+    help="What a document is about: other values of FIELD are other documents, the same is evidence.",
+)
 @click.option("--within", metavar="FIELD", help="Compare only documents with the same FIELD.")
 @click.option("--across", metavar="FIELD", help="Compare only documents with different FIELDs.")
 @click.option(
@@ -122,11 +142,14 @@ def command(
     inputs: tuple[str, ...],
     out: str,
     similarity: float | None,
+    precision: str | None,
     strict: bool,
     loose: bool,
     verify: str | None,
+    rule: str | None,
     keep: str | None,
     protect: tuple[str, ...],
+    subject: str | None,
     within: str | None,
     across: str | None,
     scheme_name: str | None,
@@ -178,9 +201,12 @@ def command(
         raise click.UsageError(
             "-o names a folder for several files, not a stream; give -o DIR and read DIR/kept.*"
         )
+    from neardup.verifiers import rule_named
+
     rules = ["strict"] * strict + ["loose"] * loose + ([] if verify is None else [verify])
-    if len(rules) > 1:
-        raise click.UsageError("choose one of --strict, --loose and --verify")
+    rules += [] if precision is None else [rule_named(precision)]
+    if len(rules) + (rule is not None) > 1:
+        raise click.UsageError("choose one of --precision, --strict, --loose, --verify and --rule")
     content = content_for(list(inputs), format="image" if images else kind, scheme=scheme_name)
     kind, scheme_name = content.format or kind, scheme_name or content.scheme
     said = {name: value for name, value in (("similarity", similarity), ("keep", keep)) if value is not None}
@@ -190,6 +216,8 @@ def command(
         radius=radius,
         exact=exact,
         verify=rules[0] if rules else "default",
+        rule=rule,
+        subject=subject,
         within=within,
         across=across,
         source_field=source_field,
@@ -247,7 +275,7 @@ def command(
         click.echo(f"neardup: {done.manifest['plan']}", err=True)
     if not quiet:
         _say_next(done.manifest, out, report)
-    return _tell(done.manifest, out)
+    return tell(done.manifest, out)
 
 
 def _command(context: click.Context) -> list[str]:
@@ -267,6 +295,15 @@ def _command(context: click.Context) -> list[str]:
         for one in value if option.multiple else [value]:
             words += [option.opts[-1]] if option.is_flag else [option.opts[-1], str(one)]
     return words
+
+
+def counts_in_words(manifest: dict[str, Any]) -> str:
+    """What a run came to, in one line."""
+    from neardup.contents import content_of_run
+    from neardup.keep import parse_keep
+
+    none = parse_keep(manifest["settings"]["keep"]).none
+    return _counts(manifest["counts"], content_of_run(manifest).noun, none)
 
 
 def _counts(counts: dict[str, Any], noun: str, none: bool) -> str:
@@ -308,7 +345,7 @@ def _say_next(manifest: dict[str, Any], out: str, report: str | None) -> None:
         click.echo(f"neardup: {visible(line)}", err=True)
 
 
-def _tell(manifest: dict[str, object], out: str) -> int:
+def tell(manifest: dict[str, object], out: str) -> int:
     """Say on standard error what was not used, and give the exit code."""
     counts = manifest["counts"]
     assert isinstance(counts, dict)

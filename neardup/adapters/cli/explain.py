@@ -102,9 +102,10 @@ def _explain_texts(asked: Asked) -> Explained:
     evidence: dict[str, Any] | None = None
     judged: dict[str, Any] | None = None
     notes: list[str] = []
+    weighed: list[tuple[str, int]] = []
     measure, how = "similarity", "the default rule, the two alone"
     if run is not None:
-        texts, scheme, evidence, judged, notes = _from_run(run, left, right, asked.inputs)
+        texts, scheme, evidence, judged, notes, weighed = _from_run(run, left, right, asked.inputs)
         measure, how = _measure(run), "measured now"
     else:
         texts, scheme = _from_files(left, right, asked.scheme or "text")
@@ -116,13 +117,14 @@ def _explain_texts(asked: Asked) -> Explained:
         **dataclasses.asdict(found),
         "evidence": evidence,
         "judged": judged,
+        "weighed": [{"what": words, "percent": percent} for words, percent in weighed],
         "notes": notes,
         "diff": [dataclasses.asdict(piece) for piece in pieces],
     }
 
     def show() -> None:
         goes = None if run is None else _goes(run, left, right)
-        _show(left, right, found, evidence, judged, how, measure, notes, pieces, goes)
+        _show(left, right, found, evidence, judged, how, measure, weighed, notes, pieces, goes)
 
     return Explained(facts, show)
 
@@ -275,10 +277,11 @@ def _table(rows: list[tuple[str, str]], notes: list[str]) -> None:
 
 def _from_run(
     path: str, left: str, right: str, inputs: tuple[str, ...]
-) -> tuple[list[str], Any, dict[str, Any] | None, dict[str, Any] | None, list[str]]:
-    """Texts and scheme; the evidence, or what is measured now where the run has none; and notes."""
+) -> tuple[list[str], Any, dict[str, Any] | None, dict[str, Any] | None, list[str], list[tuple[str, int]]]:
+    """Texts and scheme; the evidence, or what is measured now where the run has none; notes; and what weighed
+    most, if a learned rule decided."""
     from neardup.errors import InvalidValue
-    from neardup.explain import judge
+    from neardup.explain import judge, weigh
     from neardup.runs import Run
     from neardup.verifiers import NEIGHBOURS
 
@@ -288,10 +291,11 @@ def _from_run(
         _fates(run, (left, right), ())  # a wrong id is reported before anything is read
     evidence = run.pair(left, right)
     others: list[str] = []
-    if evidence is None:
+    again = evidence is None or run.learned is not None
+    if again:
         others = [id for one in (left, right) for id in run.neighbours(one, NEIGHBOURS)]
         others = sorted(set(others) - {left, right})
-    texts, scheme, whole = run.texts([left, right, *others], inputs, whole=evidence is None)
+    texts, scheme, whole = run.texts([left, right, *others], inputs, whole=again)
     notes = _fates(run, (left, right), texts)
     for id in (left, right):
         if id not in texts:
@@ -299,13 +303,14 @@ def _from_run(
     if run.digest not in (None, scheme.digest):
         notes.append("the inputs changed since the run: fingerprints here are not those of the run")
     both = [texts[left], texts[right]]
-    if evidence is not None:
-        return both, scheme, evidence, None, notes
-    notes.append(_unmeasured(run, scheme, left, right, both))
     radius = 0 if run.radius is None else run.radius
     near = [texts[id] for id in others if id in texts]
+    weighed = weigh(run.measure, scheme, radius, whole, [*both, *near]) if again else []
+    if evidence is not None:
+        return both, scheme, evidence, None, notes, weighed
+    notes.append(_unmeasured(run, scheme, left, right, both))
     found = judge(run.measure, scheme, radius, whole, [*both, *near])
-    return both, scheme, None, None if found is None else dataclasses.asdict(found), notes
+    return both, scheme, None, None if found is None else dataclasses.asdict(found), notes, weighed
 
 
 def _unmeasured(run: Any, scheme: Any, left: str, right: str, texts: list[str]) -> str:
@@ -321,7 +326,7 @@ def _unmeasured(run: Any, scheme: Any, left: str, right: str, texts: list[str]) 
         return f"not a candidate in this run: distance {apart} is above its radius of {run.radius}"
     if all(run.document(id) is None for id in (left, right)):
         return "not measured in this run: both are protected"
-    for name in ("within", "across"):
+    for name in ("within", "across", "subject"):
         if run.settings.get(name) is not None:
             return f"not measured in this run, which compares only {name} {run.settings[name]!r}"
     return "not measured in this run: one is a copy of another document, or the search missed the pair"
@@ -372,6 +377,7 @@ def _show(
     judged: dict[str, Any] | None,
     how: str,
     measure: str,
+    weighed: list[tuple[str, int]],
     notes: list[str],
     pieces: list[Any],
     goes: str | None,
@@ -396,7 +402,13 @@ def _show(
         rows.append((measure, f"{figures['similarity']:.3f}"))
         rows += [(said, f"{figures[key]:.3f}") for key, said in TEXT.said.items() if key in figures]
     rows.append(("scheme", f"{found.scheme} {found.digest}"))
+    if evidence is not None and evidence.get("rule"):
+        rows.append(("rule", evidence["rule"]))
     _table(rows, notes)
+    if weighed:
+        click.echo("\nwhat weighed most for the learned rule (below 0 against the pair):")
+        for words, percent in weighed:
+            click.echo(f"  {percent:+4} %  {words}")
     if found.differences:
         click.echo("\nfeatures that differ, the heaviest first (left / right occurrences):")
         for one in found.differences:

@@ -8,6 +8,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub mod avx512;
+mod links;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
@@ -72,6 +73,8 @@ pub enum Normalization {
     Lower,
     /// Format characters removed, NFKC, lower case, runs of other than word characters one space.
     Text,
+    /// The same without scripts, styles, addresses and the targets of links.
+    Prose,
     /// Lower case, word characters only, nothing between them.
     WordChars,
     /// Lower case, ASCII words of two letters or more, one space between them.
@@ -86,6 +89,7 @@ impl Normalization {
             "none" => Normalization::None,
             "lower" => Normalization::Lower,
             "text" => Normalization::Text,
+            "prose" => Normalization::Prose,
             "word-chars" => Normalization::WordChars,
             "ascii-words" => Normalization::AsciiWords,
             "unicode-words" => Normalization::UnicodeWords,
@@ -96,6 +100,9 @@ impl Normalization {
     /// Replace *out* by the normalised form of *text*; whether it is ASCII.
     pub fn apply<'a>(self, text: impl Into<Text<'a>>, out: &mut Vec<u8>) -> bool {
         let text = text.into();
+        if self == Normalization::Prose {
+            return Normalization::Text.apply(links::without_links(&text.checked()).as_str(), out);
+        }
         #[cfg(target_arch = "x86_64")]
         if let Some(cpu) = Avx512::in_force()
             && let Some(ascii) = self.apply_avx512(cpu, text, out)
@@ -114,8 +121,10 @@ impl Normalization {
             (Normalization::Lower, true) => {
                 out.extend(text.bytes().map(|byte| byte.to_ascii_lowercase()));
             }
-            (Normalization::Text | Normalization::UnicodeWords, true) => only_ascii_words(text.as_bytes(), out),
-            (Normalization::Text, false) => {
+            (Normalization::Text | Normalization::Prose | Normalization::UnicodeWords, true) => {
+                only_ascii_words(text.as_bytes(), out)
+            }
+            (Normalization::Text | Normalization::Prose, false) => {
                 if Walk::default().words(text, 0..text.len(), out).is_none() {
                     composed_words(text, out);
                 }
@@ -151,7 +160,9 @@ impl Normalization {
             Normalization::None => return None,
             Normalization::Lower => Rules::Lower,
             Normalization::WordChars => Rules::WordChars,
-            Normalization::Text | Normalization::AsciiWords | Normalization::UnicodeWords => Rules::Text,
+            Normalization::Text | Normalization::Prose | Normalization::AsciiWords | Normalization::UnicodeWords => {
+                Rules::Text
+            }
         };
         let mut state = State::default();
         let mut whole = cpu.normalize_ascii(rules, text.bytes(), &mut state, out);
@@ -421,8 +432,9 @@ fn starts_anew(text: &str, at: usize) -> bool {
     text[at..].chars().next().is_none_or(|letter| is_new(Properties::get().entry(letter as u32)))
 }
 
+/// Whether NFKC never joins a character with this entry to what is before it.
 #[inline(always)]
-fn is_new(entry: u32) -> bool {
+pub fn is_new(entry: u32) -> bool {
     entry & (UNSTABLE | FORMAT) == 0 && unicode::class(entry) == 0
 }
 
