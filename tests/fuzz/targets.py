@@ -321,7 +321,7 @@ class ArrowArrays(Target):
             column = batch.column(0)
         except (pa.ArrowException, OSError, ValueError, IndexError, KeyError):
             return "refused by pyarrow"
-        if len(column) > 1 << 12:
+        if batch.num_rows > 1 << 12:  # may be negative, which `len` cannot say
             return "long"
         prints = self.scheme.fingerprints(column)
         try:
