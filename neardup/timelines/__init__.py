@@ -32,6 +32,7 @@ from neardup.timelines.page import REPORTED, Shown, write_page
 from neardup.timelines.shelves import Shelf
 from neardup.timelines.states import Comparing, time_of
 from neardup.types import Bad, Batch, label
+from neardup.wording import counted
 
 __all__ = [
     "REPORTED",
@@ -71,7 +72,7 @@ class Timeline(Sequence[Page]):
 
     def __repr__(self) -> str:
         captures = sum(len(page.captures) for page in self.pages)
-        return f"<{len(self.pages)} pages, {captures} captures>"
+        return f"<{counted(len(self.pages), 'page')}, {counted(captures, 'capture')}>"
 
     @property
     def table(self) -> pa.Table:
